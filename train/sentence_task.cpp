@@ -41,15 +41,24 @@ SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
     : loss_(loss),
       tokenizer_(tokenizer),
       loader_(datasets, tokenizer, with_whole_steps(options, loss, datasets.size())) {
-  for (std::size_t i = 0; i < loader_.datasets().size(); ++i) {
-    const TextDataset& data = *loader_.datasets()[i];
-    const auto columns = static_cast<std::int64_t>(data.columns().size());
-    const auto rows = static_cast<std::int64_t>(loss.spans_ranks(i) ? options.rows_per_step()
-                                                                    : options.batch_size);
-    if (const std::int64_t least = loss.min_rows(i, columns); rows < least)
-      fail_input("batch size (--batch): expected at least ", least, " for the loss of ",
-                 data.name(), ", found ", rows);
-  }
+  for (std::size_t i = 0; i < loader_.datasets().size(); ++i) check_rows(i);
+}
+
+void SentenceTask::check_rows(std::size_t dataset) const {
+  const TextDataset& data = *loader_.datasets()[dataset];
+  const LoaderOptions& options = loader_.options();
+  const std::size_t step = options.rows_per_step();
+  const bool whole = loss_.spans_ranks(dataset);
+  const auto rows = static_cast<std::int64_t>(whole ? step : options.batch_size);
+  const auto columns = static_cast<std::int64_t>(data.columns().size());
+  if (const std::int64_t least = loss_.min_rows(dataset, columns); rows < least)
+    fail_input("batch size (--batch): expected at least ", least, " for the loss of ", data.name(),
+               ", found ", rows);
+  if (options.batch_sampler == BatchSampler::group_by_label && !whole && step > options.batch_size)
+    fail_input("batch sampler group_by_label: the loss of ", data.name(), " would see ",
+               step / options.batch_size,
+               " parts of a step, which separate the rows of a label; expected one device and one "
+               "batch a step, or a loss with global negatives");
 }
 
 std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {

@@ -39,6 +39,7 @@ class SentenceTask final : public TrainingTask {
 
  private:
   Tensor run(const models::PackedBatch& batch);
+  void check_rows(std::size_t dataset) const;
   std::int64_t lone_rows(const models::PackedBatch& batch) const;
   void check_reached(const models::PackedBatch& batch);
 

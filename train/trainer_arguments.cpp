@@ -49,12 +49,6 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
     fail_input("strategy ", kStrategies(arguments.strategy), ": expected one rank, found ",
                group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),
                " (--strategy ddp)");
-  const std::size_t parts = static_cast<std::size_t>(group.size()) *
-                            std::max<std::size_t>(1, arguments.devices.size()) *
-                            arguments.gradient_accumulation_steps;
-  if (arguments.batch_sampler == BatchSampler::group_by_label && parts > 1)
-    fail_input("batch sampler group_by_label: expected one device and one batch a step, found ",
-               parts, " parts, which would separate the rows of a label");
 }
 
 std::int64_t eval_interval(const TrainingArguments& arguments) {

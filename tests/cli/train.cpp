@@ -329,6 +329,9 @@ TEST_CASE("several files train with the loss their columns call for or the one t
   ringlet::write_file(folder / "pairs.tsv", "anchor\tpositive\na\tb\nc\td\ne\tf\ng\th\n");
   const std::string labels = (folder / "labels.csv").string();
   const std::string pairs = (folder / "pairs.tsv").string();
+  const std::string losses =
+      "softmax, cosine, cosent, angle, mnrl, symmetric, triplet, contrastive, online_contrastive "
+      "or batch_hard";
   const auto train = [&](Words more, const char* batch = "2") {
     fs::remove_all(folder / "out");
     return run(str("train --model tiny --batch ", batch, " --no-progress --output ",
@@ -342,18 +345,67 @@ TEST_CASE("several files train with the loss their columns call for or the one t
   const Outcome odd = train(str("--data ", pairs), "3");
   CHECK_EQ(odd.code, 0);
   CHECK_EQ(odd.err,
-           "1 of the rows trained lay alone in a device's part of their batch, where mnrl finds no "
-           "negatives: they changed nothing\n");
+           "1 of the rows trained lay alone in their batch, where their loss finds nothing to "
+           "compare: they changed nothing\n");
   check_refused(train(str("--data ", pairs + ":softmax")),
                 "--data " + pairs + ": loss softmax needs a pair of sentences and a label");
-  check_refused(
-      train(str("--data ", pairs + ":softmaks")),
-      "--data " + pairs + ":softmaks: unknown loss 'softmaks'; expected softmax, cosine or mnrl");
+  check_refused(train(str("--data ", pairs + ":softmaks")),
+                "--data " + pairs + ":softmaks: unknown loss 'softmaks'; expected " + losses);
   check_refused(train(str("--data ", pairs, " --loss x")),
-                "--loss: unknown loss 'x'; expected softmax, cosine or mnrl");
+                "--loss: unknown loss 'x'; expected " + losses);
   check_refused(train(str("--data ", pairs, " --eval ", labels)),
                 "--eval " + labels + ": expected pairs of sentences with scores");
   CHECK_FALSE(fs::exists(folder / "out"));
+}
+
+TEST_CASE("each loss trains on its columns, alone and on two ranks") {
+  const TemporaryFolder folder;
+  std::string pairs = "sentence1\tsentence2\tlabel\n", scored = "sentence1\tsentence2\tscore\n",
+              ranked = "anchor\tpositive\tnegative\n",
+              many = "anchor\tpositive\tnegative\tnegative_1\n", classes = "sentence\tlabel\n";
+  for (int i = 0; i < 16; ++i) {
+    const std::string a = str("a", i, " b"), b = str("c d", i), c = str("e", i), d = str("f g", i);
+    pairs += str(a, '\t', b, '\t', i % 2, '\n');
+    scored += str(a, '\t', b, "\t0.", i % 7, '\n');
+    ranked += str(a, '\t', b, '\t', c, '\n');
+    many += str(a, '\t', b, '\t', c, '\t', d, '\n');
+    classes += str(a, '\t', i % 3, '\n');
+  }
+  const auto file = [&](const char* name, const std::string& text) {
+    ringlet::write_file(folder / name, text);
+    return (folder / name).string();
+  };
+  const std::string labelled = file("pairs.tsv", pairs), scores = file("scored.tsv", scored),
+                    triplets = file("ranked.tsv", ranked), negatives = file("many.tsv", many),
+                    single = file("classes.tsv", classes);
+  const auto train = [&](const Words& more) {
+    fs::remove_all(folder / "out");
+    return run("train --model tiny --epochs 1 --batch 4 --no-progress --output" +
+               Words{(folder / "out").string()} + more);
+  };
+  for (const std::string& data :
+       {labelled + ":softmax", scores + ":cosine", scores + ":cosent", scores + ":angle",
+        negatives + ":mnrl", triplets + ":symmetric", triplets + ":triplet",
+        labelled + ":contrastive", labelled + ":online_contrastive", single + ":batch_hard"}) {
+    CAPTURE(data);
+    CHECK_EQ(train(Words{"--data", data}).code, 0);
+    CHECK_EQ(train(Words{"--data", data, "--strategy", "ddp", "--devices", "2"}).code, 0);
+  }
+  CHECK_EQ(train(Words{"--data", triplets + ":mnrl", "--gradient-accumulation-steps", "2",
+                       "--mini-batch-size", "2", "--negatives", "global", "--scale", "30",
+                       "--matryoshka-dims", "16,8"})
+               .code,
+           0);
+  check_refused(train(Words{"--data", scores, "--margin", "1"}),
+                "--margin: no loss of this run has it");
+  check_refused(train(Words{"--data", labelled, "--matryoshka-dims", "8"}),
+                "--matryoshka-dims: softmax has a head of one width; expected other losses");
+  check_refused(train(Words{"--data", scores + ":triplet"}),
+                "--data " + scores + ": loss triplet needs an anchor, a positive and a negative");
+  check_refused(train(Words{"--data", single}),
+                "--data " + single +
+                    ": expected two or more columns of text, found one; one with labels is for "
+                    "the loss batch_hard");
 }
 
 TEST_CASE("files of several folders are told apart by short names, in metrics, curves and tables") {

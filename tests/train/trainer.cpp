@@ -581,8 +581,9 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
   refuse({.per_device_train_batch_size = 4,
           .gradient_accumulation_steps = 2,
           .batch_sampler = BatchSampler::group_by_label},
-         "batch sampler group_by_label: expected one device and one batch a step, found 2 parts, "
-         "which would separate the rows of a label");
+         "batch sampler group_by_label: the loss of words would see 2 parts of a step, which "
+         "separate the rows of a label; expected one device and one batch a step, or a loss with "
+         "global negatives");
   refuse({.per_device_train_batch_size = 4, .gradient_accumulation_steps = 0},
          "gradient accumulation: expected at least 1, found 0");
 }

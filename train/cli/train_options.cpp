@@ -56,6 +56,7 @@ void add_data_options(CLI::App& command, DataOptions& data) {
              fmt::format("Refuse labels from this number on; needed for more than {} classes",
                          kMaxGuessedLabels));
   add_score_scale(command, data.score_scale);
+  add_loss_options(command, data.losses);
 }
 
 void add_strategy_options(CLI::App& command, TrainOptions& options) {
@@ -133,7 +134,8 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   command
       .add_option("--batch-sampler", options.batch_sampler,
                   "Which rows form a batch: batch_sampler, their order; no_duplicates, the default "
-                  "for mnrl, none that share a text; group_by_label, some of each label")
+                  "for mnrl and symmetric, none that share a text; group_by_label, the default "
+                  "for batch_hard, some of each label")
       ->check(CLI::IsMember(std::vector<std::string>(train::kBatchSamplers.all.begin(),
                                                      train::kBatchSamplers.all.end())));
   command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
@@ -298,8 +300,8 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   if (!options.batch_sampler.empty())
     arguments.batch_sampler = train::kBatchSamplers.parse(options.batch_sampler);
   for (const Source& source : data.sources)
-    if (options.batch_sampler.empty() && source.loss == LossKind::mnrl)
-      arguments.batch_sampler = train::BatchSampler::no_duplicates;
+    if (options.batch_sampler.empty())
+      arguments.batch_sampler = sampler_of(source.loss).value_or(arguments.batch_sampler);
   return arguments;
 }
 

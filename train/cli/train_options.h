@@ -27,7 +27,7 @@ struct TrainOptions {
                                      .learning_rate = 0,
                                      .logging_steps = 10,
                                      .save_steps = 0};
-  std::string batch_sampler;  // empty: no_duplicates for mnrl, otherwise batch_sampler
+  std::string batch_sampler;  // empty: what the losses need
   EvaluationOptions evaluation;
   double warmup = 0.1;
   bool resume = false;

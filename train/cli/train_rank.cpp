@@ -174,7 +174,7 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
   const models::SentenceEncoder encoder =
       plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
   const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
-  const Losses losses = make_losses(plan.data, encoder);
+  const Losses losses = make_losses(plan.data, options.data.losses, encoder);
   const train::TrainingArguments arguments = training_arguments(options, plan.data);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
   const std::size_t losses_evaluated = add_eval_losses(trainer, plan.data);
@@ -213,8 +213,8 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
   if (result.lone_rows > 0)
     fmt::print(
         stderr,
-        "{} of the rows trained lay alone in a device's part of their batch, where mnrl finds "
-        "no negatives: they changed nothing\n",
+        "{} of the rows trained lay alone in their batch, where their loss finds nothing to "
+        "compare: they changed nothing\n",
         result.lone_rows);
   draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(

@@ -6,10 +6,7 @@
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
-#include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/data/synthetic.h"
 
@@ -22,34 +19,6 @@ using train::TextDataset;
 constexpr double kSyntheticScale = 5;
 
 int classes_of(const Source& source) { return std::max(2, source.dataset->num_labels()); }
-
-/// The loss that the columns call for.
-LossKind deduce(const TextDataset& data, const std::string& file) {
-  if (data.columns().size() < 2)
-    fail_input("--data ", file, ": expected two or three columns of text, found one");
-  switch (data.target()) {
-    case Target::label:
-      return LossKind::softmax;
-    case Target::score:
-      return LossKind::cosine;
-    case Target::none:
-      break;
-  }
-  return LossKind::mnrl;
-}
-
-const char* needed_columns(LossKind loss) {
-  constexpr std::array kNeeded{"a pair of sentences and a label", "a pair of sentences and a score",
-                               "an anchor and a positive without label or score"};
-  return kNeeded[static_cast<std::size_t>(loss)];
-}
-
-void check_suits(const TextDataset& data, LossKind loss, const std::string& file) {
-  const LossKind natural = deduce(data, file);
-  const bool pair = data.columns().size() == 2 || loss == LossKind::mnrl;
-  if (natural != loss || !pair)
-    fail_input("--data ", file, ": loss ", kLosses(loss), " needs ", needed_columns(loss));
-}
 
 /// Reads files that share --columns: each may lack some of them, not all the same one.
 class SharedColumns {
@@ -92,8 +61,8 @@ Source read_source(const std::string& text, const DataOptions& options, SharedCo
                                                               .num_labels = options.num_labels,
                                                               .score_scale = options.score_scale}));
   if (dataset->size() == 0) fail_input(file, ": expected rows, found none");
-  if (!loss) loss = deduce(*dataset, file);
-  check_suits(*dataset, *loss, file);
+  if (!loss) loss = deduce_loss(*dataset, "--data " + file);
+  check_suits(*dataset, *loss, "--data " + file);
   if (options.num_labels == 0 && dataset->num_labels() > kMaxGuessedLabels)
     fail_input("--data ", file, ": label ", dataset->num_labels() - 1, " makes ",
                dataset->num_labels(), " classes; say --num-labels if there are so many");
@@ -143,19 +112,6 @@ std::shared_ptr<const TextDataset> read_eval(const std::string& file, const Data
   return data;
 }
 
-std::shared_ptr<models::Loss> loss_of(const Source& source,
-                                      const models::SentenceEncoder& encoder) {
-  switch (source.loss) {
-    case LossKind::softmax:
-      return std::make_shared<models::SoftmaxLoss>(encoder, classes_of(source));
-    case LossKind::cosine:
-      return std::make_shared<models::CosineSimilarityLoss>(encoder);
-    case LossKind::mnrl:
-      break;
-  }
-  return std::make_shared<models::MultipleNegativesRankingLoss>(encoder);
-}
-
 }  // namespace
 
 train::Datasets TrainingData::datasets() const {
@@ -192,6 +148,9 @@ TrainingData read_training_data(const DataOptions& options) {
   for (const std::string& file : options.eval)
     data.eval.push_back(read_eval(file, options, data.sources, columns));
   columns.check_found();
+  std::vector<LossKind> losses;
+  for (const Source& source : data.sources) losses.push_back(source.loss);
+  check_loss_options(options.losses, losses);
   return data;
 }
 
@@ -211,11 +170,12 @@ void add_score_scale(CLI::App& command, double& scale) {
       ->capture_default_str();
 }
 
-Losses make_losses(const TrainingData& data, const models::SentenceEncoder& encoder) {
+Losses make_losses(const TrainingData& data, const LossOptions& options,
+                   const models::SentenceEncoder& encoder) {
   Losses losses;
   std::vector<std::shared_ptr<models::Loss>> each;
   for (const Source& source : data.sources) {
-    each.push_back(loss_of(source, encoder));
+    each.push_back(make_loss(source.loss, options, encoder, classes_of(source)));
     losses.kinds.emplace_back(each.back()->kind());
     if (!losses.classifier)
       losses.classifier = std::dynamic_pointer_cast<models::SoftmaxLoss>(each.back());

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/models/losses/loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/sentence_encoder.h"
+#include "ringlet/train/cli/loss_kind.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
 
@@ -18,15 +18,13 @@ class App;
 
 namespace ringlet::cli {
 
-enum class LossKind { softmax, cosine, mnrl };
-inline constexpr Names<LossKind, 3> kLosses{"loss", {"softmax", "cosine", "mnrl"}};
-
 /// More classes than this are a mistake, an id read as a label, unless --num-labels says otherwise.
 inline constexpr int kMaxGuessedLabels = 1000;
 
 struct DataOptions {
   std::vector<std::string> data;  // FILE or FILE:LOSS
   std::string loss;               // for files that name none; empty: by their columns
+  LossOptions losses;
   std::vector<std::string> eval;  // pairs with scores or labels
   std::string columns;            // renames, "premise=sentence1,…", each of some file's column
   int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
@@ -68,6 +66,7 @@ struct Losses {
   std::shared_ptr<models::SoftmaxLoss> classifier;  // the first one, if there is one
   std::vector<std::string> kinds;                   // the class of each source's
 };
-Losses make_losses(const TrainingData& data, const models::SentenceEncoder& encoder);
+Losses make_losses(const TrainingData& data, const LossOptions& options,
+                   const models::SentenceEncoder& encoder);
 
 }  // namespace ringlet::cli

@@ -19,7 +19,7 @@ enum class Target {
   score,  ///< a similarity, usually in [0, 1]
 };
 
-inline constexpr std::size_t kMaxColumns = 3;
+inline constexpr std::size_t kMaxColumns = 16;
 
 /// The texts of one row, in column order; views into the data set.
 struct RowTexts {
@@ -32,7 +32,7 @@ struct RowTexts {
   const std::string_view* end() const { return columns.data() + count; }
 };
 
-/// A table of 1 to 3 text columns and a label, a score or neither. All text lies in one buffer, so
+/// A table of 1 to 16 text columns and a label, a score or neither. All text lies in one buffer, so
 /// a million pairs cost their bytes and 20 bytes a row. Error for a wrong row number, or a label
 /// where there are scores (or the reverse).
 class TextDataset {

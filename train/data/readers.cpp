@@ -61,6 +61,11 @@ Plan plan_columns(const RowReader& rows, const Columns& columns, const ReadOptio
       fail_input(rows.name(), ":1: expected a column 'positive', found ", shown(list(columns)));
     plan.texts = {"anchor", "positive"};
     if (has(columns, "negative")) plan.texts.push_back("negative");
+    for (std::size_t i = 1; has(columns, str("negative_", i)); ++i)
+      plan.texts.push_back(str("negative_", i));
+    if (plan.texts.size() > kMaxColumns)
+      fail_input(rows.name(), ":1: expected at most ", kMaxColumns, " texts a row, found ",
+                 plan.texts.size());
   } else {
     plan.texts = has_pair(columns) ? kPair : Columns{"sentence"};
   }

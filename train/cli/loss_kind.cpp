@@ -1,0 +1,170 @@
+#include "ringlet/train/cli/loss_kind.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "ringlet/models/losses/batch_hard_triplet_loss.h"
+#include "ringlet/models/losses/contrastive_loss.h"
+#include "ringlet/models/losses/cosent_loss.h"
+#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/matryoshka_loss.h"
+#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/losses/triplet_loss.h"
+#include "ringlet/train/cli/option_values.h"
+
+namespace ringlet::cli {
+namespace {
+
+using train::Target;
+using train::TextDataset;
+
+/// A loss's data and options.
+struct Rule {
+  std::size_t fewest, most;  // text columns
+  std::vector<Target> targets;
+  const char* needs;
+  bool scale = false, margin = false, distance = false;
+};
+
+const Rule& rule_of(LossKind kind) {
+  constexpr std::size_t kMost = train::kMaxColumns;
+  const char* const pair_and_score = "a pair of sentences and a score or label";
+  const char* const ranked = "an anchor and a positive without label or score";
+  static const std::vector<Rule> kRules{
+      {2, 2, {Target::label}, "a pair of sentences and a label"},
+      {2, 2, {Target::score}, "a pair of sentences and a score"},
+      {2, 2, {Target::score, Target::label}, pair_and_score, true},
+      {2, 2, {Target::score, Target::label}, pair_and_score, true},
+      {2, kMost, {Target::none}, ranked, true},
+      {2, kMost, {Target::none}, ranked, true},
+      {3, 3, {Target::none}, "an anchor, a positive and a negative", false, true, true},
+      {2, 2, {Target::score, Target::label}, pair_and_score, false, true, true},
+      {2, 2, {Target::label}, "a pair of sentences and a label, 0 or 1", false, true, true},
+      {1, 1, {Target::label}, "a sentence and a label", false, true, true}};
+  return kRules[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace
+
+void add_loss_options(CLI::App& command, LossOptions& options) {
+  add_choice(command, "--negatives", options.negatives, models::kNegatives,
+             "Rows that a ranking loss compares: of all devices and accumulated batches (global), "
+             "or of each forward (local)");
+  add_number(command, "--scale", options.scale, 1e-3, 1e3,
+             "cosent, angle, mnrl, symmetric: factor of the similarities (20)");
+  add_number(command, "--margin", options.margin, 0.0, 1e3,
+             "triplet, batch_hard (5), contrastive, online_contrastive (0.5): the margin");
+  command
+      .add_option_function<std::string>(
+          "--distance",
+          [&options](const std::string& text) {
+            options.distance = models::kDistances.parse(text);
+          },
+          "Distance of the losses with a margin: " + models::kDistances.list())
+      ->check(parsed_by([](const std::string& text) { return models::kDistances.parse(text); }));
+  command
+      .add_option("--matryoshka-dims", options.matryoshka_dims,
+                  "Train the first values of each embedding, too: for example 384,128,32")
+      ->delimiter(',')
+      ->check(number_in(1, 1 << 20));
+}
+
+void check_loss_options(const LossOptions& options, const std::vector<LossKind>& losses) {
+  const auto check = [&](const char* option, bool set, bool Rule::*has) {
+    if (set && std::ranges::none_of(losses, [&](LossKind kind) { return rule_of(kind).*has; }))
+      fail_input(option, ": no loss of this run has it");
+  };
+  check("--scale", options.scale.has_value(), &Rule::scale);
+  check("--margin", options.margin.has_value(), &Rule::margin);
+  check("--distance", options.distance.has_value(), &Rule::distance);
+  if (!options.matryoshka_dims.empty() &&
+      std::ranges::find(losses, LossKind::softmax) != losses.end())
+    fail_input("--matryoshka-dims: softmax has a head of one width; expected other losses");
+  if (options.distance == models::Distance::manhattan &&
+      std::ranges::find(losses, LossKind::batch_hard) != losses.end())
+    fail_input("--distance manhattan: batch_hard has euclidean and cosine");
+}
+
+LossKind deduce_loss(const TextDataset& data, const std::string& where) {
+  if (data.columns().size() < 2)
+    fail_input(where,
+               ": expected two or more columns of text, found one; one with labels is for "
+               "the loss batch_hard");
+  switch (data.target()) {
+    case Target::label:
+      return LossKind::softmax;
+    case Target::score:
+      return LossKind::cosine;
+    case Target::none:
+      break;
+  }
+  return LossKind::mnrl;
+}
+
+void check_suits(const TextDataset& data, LossKind loss, const std::string& where) {
+  const Rule& rule = rule_of(loss);
+  const std::size_t columns = data.columns().size();
+  if (columns < rule.fewest || columns > rule.most ||
+      std::ranges::find(rule.targets, data.target()) == rule.targets.end())
+    fail_input(where, ": loss ", kLosses(loss), " needs ", rule.needs);
+}
+
+std::optional<train::BatchSampler> sampler_of(LossKind loss) {
+  if (loss == LossKind::mnrl || loss == LossKind::symmetric)
+    return train::BatchSampler::no_duplicates;
+  if (loss == LossKind::batch_hard) return train::BatchSampler::group_by_label;
+  return std::nullopt;
+}
+
+namespace {
+
+std::shared_ptr<models::EmbeddingLoss> plain_loss(LossKind kind, const LossOptions& options,
+                                                  const models::SentenceEncoder& encoder,
+                                                  int classes) {
+  const double scale = options.scale.value_or(20);
+  const models::RankingOptions ranking{scale, kind == LossKind::symmetric};
+  models::TripletOptions triplet;
+  triplet.margin = options.margin.value_or(triplet.margin);
+  triplet.distance = options.distance.value_or(triplet.distance);
+  models::ContrastiveOptions contrastive;
+  contrastive.margin = options.margin.value_or(contrastive.margin);
+  contrastive.distance = options.distance.value_or(contrastive.distance);
+  switch (kind) {
+    case LossKind::softmax:
+      return std::make_shared<models::SoftmaxLoss>(encoder, classes);
+    case LossKind::cosine:
+      return std::make_shared<models::CosineSimilarityLoss>(encoder);
+    case LossKind::cosent:
+      return std::make_shared<models::CoSENTLoss>(encoder, scale);
+    case LossKind::angle:
+      return std::make_shared<models::AnglELoss>(encoder, scale);
+    case LossKind::mnrl:
+    case LossKind::symmetric:
+      return std::make_shared<models::MultipleNegativesRankingLoss>(encoder, ranking);
+    case LossKind::triplet:
+      return std::make_shared<models::TripletLoss>(encoder, triplet);
+    case LossKind::contrastive:
+      return std::make_shared<models::ContrastiveLoss>(encoder, contrastive);
+    case LossKind::online_contrastive:
+      return std::make_shared<models::OnlineContrastiveLoss>(encoder, contrastive);
+    case LossKind::batch_hard:
+      break;
+  }
+  return std::make_shared<models::BatchHardTripletLoss>(encoder, triplet);
+}
+
+}  // namespace
+
+std::shared_ptr<models::EmbeddingLoss> make_loss(LossKind kind, const LossOptions& options,
+                                                 const models::SentenceEncoder& encoder,
+                                                 int classes) {
+  std::shared_ptr<models::EmbeddingLoss> loss = plain_loss(kind, options, encoder, classes);
+  loss->set_negatives(options.negatives);
+  if (options.matryoshka_dims.empty()) return loss;
+  return of_option("--matryoshka-dims", [&] {
+    return std::make_shared<models::MatryoshkaLoss>(loss, options.matryoshka_dims);
+  });
+}
+
+}  // namespace ringlet::cli
