@@ -1,12 +1,13 @@
 """Trains an encoder with Sentence Transformers for comparison with `ringlet train` on the same rows and steps.
 
-SNLI dev with SoftmaxLoss and STSB train with CosineSimilarityLoss in turn (round robin, SNLI first), one batch a
-step, AdamW without decay, clip 1.0, linear schedule with 10 % warm-up. Then STSB dev Spearman.
+SNLI dev with SoftmaxLoss and STSB train with CosineSimilarityLoss in turn (round robin, SNLI first), or --job ranking:
+anchors of SNLI dev with an entailment and a contradiction, with MultipleNegativesRankingLoss. One batch a step, AdamW
+without decay, clip 1.0, linear schedule with 10 % warm-up. Then STSB dev Spearman.
 
 usage: python scripts/oracles/compare_training.py --model FOLDER --data $RINGLET_DATA --rows rows --steps 360
-           [--seeds 1 2 3] [--ours FOLDER_THAT_RINGLET_TRAINED]
-`rows` holds the training rows in their order, snli.jsonl and stsb.csv: taken as they are if they exist, drawn and
-written otherwise. ringlet then trains on these two files without shuffling.
+           [--job ranking] [--seeds 1 2 3] [--ours FOLDER_THAT_RINGLET_TRAINED]
+`rows` holds the training rows in their order, snli.jsonl and stsb.csv, or triplets.jsonl: taken as they are if they
+exist, drawn and written otherwise. ringlet then trains on these files without shuffling.
 """
 
 import argparse
@@ -31,6 +32,8 @@ def parse():
     parser.add_argument("--model", required=True, help="Sentence Transformers folder to start from")
     parser.add_argument("--data", required=True, type=pathlib.Path, help="folder with snli/ and stsb/")
     parser.add_argument("--rows", required=True, type=pathlib.Path, help="folder with the rows in order")
+    parser.add_argument("--job", choices=["reference", "ranking"], default="reference")
+    parser.add_argument("--mini-batch", type=int, help="ranking: rows of a forward, by gradient caching")
     parser.add_argument("--steps", type=int, default=360)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--lr", type=float, default=2e-5)
@@ -52,22 +55,51 @@ def order(count, needed, draw):
 
 
 def prepare_rows(arguments):
-    """Draws and writes the rows unless they are there; returns both data sets in training order."""
+    """Draws and writes the rows unless they are there; returns the data sets in training order."""
     arguments.rows.mkdir(parents=True, exist_ok=True)
+    return prepare_triplets(arguments) if arguments.job == "ranking" else prepare_pairs(arguments)
+
+
+def snli_rows(arguments):
+    lines = (arguments.data / "snli" / "snli_dev.jsonl").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if json.loads(line)["gold_label"] in LABELS]
+
+
+def write_lines(path, lines):
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def prepare_triplets(arguments):
+    path = arguments.rows / "triplets.jsonl"
+    if not path.exists():
+        by_anchor = {}
+        for line in snli_rows(arguments):
+            row = json.loads(line)
+            by_anchor.setdefault(row["sentence1"], {}).setdefault(row["gold_label"], row["sentence2"])
+        triplets = [{"anchor": anchor, "positive": texts["entailment"], "negative": texts["contradiction"]}
+                    for anchor, texts in by_anchor.items() if "entailment" in texts and "contradiction" in texts]
+        drawn = order(len(triplets), arguments.steps * arguments.batch, random.Random(0))
+        write_lines(path, (json.dumps(triplets[i]) for i in drawn))
+    return [[(row["anchor"], row["positive"], row["negative"], 0) for row in read_lines(path)]]
+
+
+def prepare_pairs(arguments):
     snli_path, stsb_path = arguments.rows / "snli.jsonl", arguments.rows / "stsb.csv"
     needed = (arguments.steps + 1) // 2 * arguments.batch
     draw = random.Random(0)
     if not snli_path.exists():
-        lines = (arguments.data / "snli" / "snli_dev.jsonl").read_text(encoding="utf-8").splitlines()
-        lines = [line for line in lines if json.loads(line)["gold_label"] in LABELS]
-        snli_path.write_text("".join(lines[i] + "\n" for i in order(len(lines), needed, draw)), encoding="utf-8")
+        lines = snli_rows(arguments)
+        write_lines(snli_path, (lines[i] for i in order(len(lines), needed, draw)))
     if not stsb_path.exists():
         rows = read_csv(arguments.data / "stsb" / "stsb-en-train.csv")
         with open(stsb_path, "w", encoding="utf-8", newline="") as out:
             csv.writer(out, lineterminator="\n").writerows(rows[i] for i in order(len(rows), needed, draw))
-    snli = [json.loads(line) for line in snli_path.read_text(encoding="utf-8").splitlines()]
-    return ([(row["sentence1"], row["sentence2"], LABELS[row["gold_label"]]) for row in snli],
-            [(a, b, float(score) / 5) for a, b, score in read_csv(stsb_path)])
+    return [[(row["sentence1"], row["sentence2"], LABELS[row["gold_label"]]) for row in read_lines(snli_path)],
+            [(a, b, float(score) / 5) for a, b, score in read_csv(stsb_path)]]
 
 
 def read_csv(path):
@@ -82,30 +114,38 @@ def stsb_dev(encoder, arguments):
     return spearmanr((u * v).sum(1), [float(row[2]) for row in rows]).statistic
 
 
+def make_losses(encoder, arguments):
+    if arguments.job == "reference":
+        return (losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3),
+                losses.CosineSimilarityLoss(encoder))
+    if arguments.mini_batch:
+        return (losses.CachedMultipleNegativesRankingLoss(encoder, mini_batch_size=arguments.mini_batch),)
+    return (losses.MultipleNegativesRankingLoss(encoder),)
+
+
 def train(encoder, data, arguments):
-    """Returns the loss of every step."""
-    makers = (losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3),
-              losses.CosineSimilarityLoss(encoder))
+    """Returns the loss of every step of each data set."""
+    makers = make_losses(encoder, arguments)
     parameters = list(torch.nn.ModuleList(makers).parameters())
     optimizer = torch.optim.AdamW(parameters, lr=arguments.lr, weight_decay=0.0, eps=1e-8)
     scheduler = get_linear_schedule_with_warmup(optimizer, math.ceil(arguments.warmup * arguments.steps),
                                                 arguments.steps)
     torch.nn.ModuleList(makers).train()
-    values, started = [], time.time()
+    values, started = [[] for _ in data], time.time()
     for step in range(arguments.steps):
-        which, start = step % 2, step // 2 * arguments.batch
+        which, start = step % len(data), step // len(data) * arguments.batch
         rows = data[which][start:start + arguments.batch]
         assert len(rows) == arguments.batch, f"step {step}: only {len(rows)} rows left"
-        features = [encoder.preprocess([row[column] for row in rows]) for column in (0, 1)]
+        features = [encoder.preprocess([row[column] for row in rows]) for column in range(len(rows[0]) - 1)]
         optimizer.zero_grad(set_to_none=True)
-        value = makers[which](features, torch.tensor([row[2] for row in rows]))
+        value = makers[which](features, torch.tensor([row[-1] for row in rows]))
         value.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         scheduler.step()
-        values.append(value.item())
+        values[which].append(value.item())
         if step % 20 < 2:
-            print(f"  step {step} {('snli', 'stsb')[which]} loss {values[-1]:.4f}, "
+            print(f"  step {step} data set {which} loss {value.item():.4f}, "
                   f"{(step + 1) * arguments.batch / (time.time() - started):.1f} pairs/s", flush=True)
     return values
 
@@ -124,7 +164,7 @@ def main():
         curves.append(train(encoder, data, arguments))
         after.append(stsb_dev(encoder, arguments))
         print(f"seed {seed}: STSB dev Spearman {after[-1]:.4f}, mean loss of the last ten steps of each data set: "
-              f"snli {statistics.mean(curves[-1][0::2][-10:]):.4f}, stsb {statistics.mean(curves[-1][1::2][-10:]):.4f}")
+              + ", ".join(f"{statistics.mean(values[-10:]):.4f}" for values in curves[-1]))
     result = {"before": before, "after": after, "steps": arguments.steps, "batch": arguments.batch,
               "lr": arguments.lr, "seeds": arguments.seeds, "losses": curves}
     if arguments.ours:

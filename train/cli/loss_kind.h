@@ -9,6 +9,7 @@
 #include "ringlet/models/losses/distance.h"
 #include "ringlet/models/losses/embedding_loss.h"
 #include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/sampler.h"
 
 namespace CLI {
 class App;
