@@ -11,6 +11,7 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/parallel/strategy_name.h"
+#include "ringlet/train/timeline.h"
 #include "timed_ranks.h"
 
 namespace ringlet::bench {
@@ -99,6 +100,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
          "--timeline", o.timeline,
          "write the timed steps of the last round to FILE.json, for Perfetto or Chrome, and "
          "draw the last step as FILE.svg")
+      ->check(cli::parsed_by([](const std::string& file) { train::TimelineFiles{file}; }))
       ->excludes(trace)
       ->excludes(profile)
       ->default_str("");
@@ -133,8 +135,6 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       ->default_str("");
   app.add_option("--json", o.json, "write the rows to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
-  if (!o.timeline.empty() && !o.timeline.ends_with(".json"))
-    fail_input("--timeline ", o.timeline, ": expected a name that ends in .json");
   o.device = use_device(device);
   const int launched = comm::Environment::read().world_size, processors = threads_per_device();
   if (launched > 1) take_launched(o, launched);

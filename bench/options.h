@@ -37,7 +37,7 @@ struct ThroughputOptions {
   bool wide = false;
   bool trace = false;
   bool profile = false;
-  std::string timeline;  // a trace of the last round; empty: none
+  std::string timeline;  // see train::TimelineFiles; of the last round; empty: none
   train::StepGraphMode step_graphs = train::StepGraphMode::automatic;
   int idle_steps = 10;
   std::string json;
@@ -50,11 +50,6 @@ struct ThroughputOptions {
   bool per_column() const { return recipe == "reference"; }
   /// Whether each op of a step is observed, so that no step is replayed.
   bool by_op() const { return profile || !timeline.empty(); }
-  /// Beside the timeline; empty without one.
-  std::string drawing() const {
-    return timeline.empty() ? ""
-                            : std::filesystem::path(timeline).replace_extension(".svg").string();
-  }
   bool is_launched() const { return world.size() > 1; }
   /// Whether this process prints and writes.
   bool speaks() const { return world.rank() == 0; }

@@ -92,10 +92,7 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
     mine.times = profile->per_step();
     mine.times.step_ms = mean(mine.step_ms);
   }
-  if (timeline) {
-    runner.add_phases(*timeline);
-    mine.timeline = {timeline->spans()};
-  }
+  if (timeline) mine.timeline = {timeline->spans()};
   if (idle_steps > 0) mine.idle = idle_of(runner, idle_steps);
   return mine;
 }

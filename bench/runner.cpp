@@ -97,6 +97,7 @@ Runner::Times Runner::step(bool again) {
   Times times;
   times[0] = device_time(device_);
   if (!again) {
+    const train::TimelinePhase phase("data");
     const ObservedWait observed("data");
     const bool first = batch_ == nullptr;
     batch_ = &source_->next();
@@ -127,10 +128,13 @@ void Runner::run_graph() {
 }
 
 void Runner::run_phases(Times& times) {
+  std::optional<train::TimelinePhase> phase("forward");
   const Variable value = source_->loss()(moved_);
   times[2] = device_time(device_);
+  phase.emplace("backward");
   value.backward();
   times[3] = device_time(device_);
+  phase.emplace("optimizer");
   optimizer_.prepare_step();
   optimizer_.launch_step();
   loss_ = value.tensor();
@@ -172,13 +176,6 @@ void Runner::add_times(Measurement& out) const {
   }
   for (const Tensor& loss : losses_)
     RINGLET_CHECK(std::isfinite(loss.item()), "the loss is ", loss.item());
-}
-
-void Runner::add_phases(train::Timeline& timeline) const {
-  for (const Times& times : times_)
-    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      if (times[phase] && times[phase + 1])
-        timeline.add_phase(kPhases[phase], *times[phase], *times[phase + 1]);
 }
 
 Measurement Runner::measured() {

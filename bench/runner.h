@@ -42,8 +42,6 @@ class Runner {
   /// eight times, so that every row times the same batches.
   void warm_up(int steps);
   void timed_step(StepProfile* profile);
-  /// Adds the phases of the timed steps.
-  void add_phases(train::Timeline& timeline) const;
   /// Error if a loss or a gradient was NaN or infinite.
   Measurement measured();
   /// Runs this many more steps of a GPU and records them, which slows this process down afterwards.

@@ -137,16 +137,19 @@ void tell(const ThroughputOptions& options, const std::vector<Row>& rows, const 
     if (!link.empty()) out["link"] = nlohmann::ordered_json::parse(link);
     write_json(options.json, rows, std::move(out));
   }
-  if (!options.timeline.empty()) {
-    write_file(options.timeline, train::to_trace(timelines(rows)));
-    write_file(options.drawing(), train::to_svg(timelines(rows)));
-  }
+  if (!options.timeline.empty()) train::TimelineFiles(options.timeline).write(timelines(rows));
 }
 
 void measure_table(const ThroughputOptions& options) {
   // Outputs and memory are checked before the minutes of work.
-  for (const std::string& file : {options.json, options.timeline, options.drawing()})
-    if (options.speaks() && !file.empty()) AtomicFile probe(file);
+  std::vector<std::filesystem::path> files;
+  if (!options.json.empty()) files.push_back(options.json);
+  if (!options.timeline.empty()) {
+    const train::TimelineFiles both(options.timeline);
+    files.insert(files.end(), {both.trace, both.drawing});
+  }
+  for (const std::filesystem::path& file : files)
+    if (options.speaks()) AtomicFile probe(file);
   const std::vector<Plan> plans = plan_rows(options);
   for (const Plan& plan : plans)
     if (options.device.type == DeviceType::cpu)

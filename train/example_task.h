@@ -6,8 +6,10 @@
 #include <functional>
 #include <optional>
 
+#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/train/example_loader.h"
 #include "ringlet/train/parallel/no_sync.h"
+#include "ringlet/train/timeline.h"
 
 namespace ringlet::train {
 
@@ -34,13 +36,13 @@ class ExampleTask final : public TrainingTask {
     StepResult result;
     do {
       const auto start = std::chrono::steady_clock::now();
-      const Batch* batch = loader_.next();
-      if (!batch) batch = loader_.next();  // the first of the next epoch
+      const Batch& batch = next();
       result.data_seconds +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       std::optional<NoSync> no_sync;
       if (!loader_.share().ends_step) no_sync.emplace(pause_);
-      const Variable value = loss_(*batch);
+      const Variable value = forward(batch);
+      const TimelinePhase phase("backward");
       loader_.weigh(value).backward();
       add_loss(value.tensor(), loader_.share().factor);
       result.rows += static_cast<std::int64_t>(loader_.share().rows);
@@ -49,6 +51,17 @@ class ExampleTask final : public TrainingTask {
   }
 
  private:
+  const Batch& next() {
+    const TimelinePhase phase("data");
+    const ObservedWait observed("data");
+    const Batch* batch = loader_.next();
+    return batch ? *batch : *loader_.next();  // the first of the next epoch
+  }
+  Variable forward(const Batch& batch) const {
+    const TimelinePhase phase("forward");
+    return loss_(batch);
+  }
+
   nn::Module& module_;
   ExampleLoader<Batch> loader_;
   LossHook loss_;

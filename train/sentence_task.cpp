@@ -2,10 +2,12 @@
 
 #include <optional>
 
+#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/step_graphs.h"
+#include "ringlet/train/timeline.h"
 
 namespace ringlet::train {
 
@@ -70,21 +72,27 @@ StepResult SentenceTask::step() {
   std::size_t micros = 1;
   for (std::size_t micro = 0; micro < micros; ++micro) {
     const double waited = loader_.seconds_waited();
-    const models::PackedBatch* batch = loader_.next();
-    if (!batch) batch = loader_.next();  // the first of the next epoch
+    const models::PackedBatch& batch = next();
     result.data_seconds += loader_.seconds_waited() - waited;
-    micros = loader_.batches_per_step(batch->dataset);
+    micros = loader_.batches_per_step(batch.dataset);
     std::optional<NoSync> no_sync;
     if (micro + 1 < micros) no_sync.emplace(pause_);
-    const Tensor value = run(*batch);
+    const Tensor value = run(batch);
     // Each value is its part of the mean over the step's global batch.
     add_loss(value);
-    result.rows += batch->rows;
-    result.tokens += batch->real_tokens;
-    result.lone_rows += lone_rows(*batch);
-    result.dataset = batch->dataset;
+    result.rows += batch.rows;
+    result.tokens += batch.real_tokens;
+    result.lone_rows += lone_rows(batch);
+    result.dataset = batch.dataset;
   }
   return result;
+}
+
+const models::PackedBatch& SentenceTask::next() {
+  const TimelinePhase phase("data");
+  const ObservedWait observed("data");
+  const models::PackedBatch* batch = loader_.next();
+  return batch ? *batch : *loader_.next();  // the first of the next epoch
 }
 
 bool SentenceTask::use_graphs(std::shared_ptr<StepGraphs> graphs) {
@@ -92,10 +100,16 @@ bool SentenceTask::use_graphs(std::shared_ptr<StepGraphs> graphs) {
   return true;
 }
 
+Variable SentenceTask::forward(const models::PackedBatch& on_device) {
+  const TimelinePhase phase("forward");
+  return loss_(on_device);
+}
+
 // Forward and backward; the loss, ().
 Tensor SentenceTask::run(const models::PackedBatch& batch) {
   const auto work = [&](const models::PackedBatch& on_device) {
-    const Variable value = loss_(on_device);
+    const Variable value = forward(on_device);
+    const TimelinePhase phase("backward");
     value.backward();
     check_reached(on_device);
     return value.tensor();

@@ -38,6 +38,8 @@ class SentenceTask final : public TrainingTask {
                                std::string name, std::size_t batch_size) const;
 
  private:
+  const models::PackedBatch& next();
+  Variable forward(const models::PackedBatch& on_device);
   Tensor run(const models::PackedBatch& batch);
   void check_rows(std::size_t dataset) const;
   std::int64_t lone_rows(const models::PackedBatch& batch) const;

@@ -5,6 +5,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/tensor/random.h"
+#include "ringlet/train/timeline.h"
 
 namespace ringlet::train {
 namespace {
@@ -130,6 +131,7 @@ Tensor StepGraphs::replay(Step& step) {
 }
 
 Tensor StepGraphs::update(Tensor loss) {
+  const TimelinePhase phase("optimizer");
   optimizer_.prepare_step();
   optimizer_.launch_step();
   return loss;

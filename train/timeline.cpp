@@ -33,17 +33,13 @@ class Timeline::Recording {
     closed_.push_back({std::move(open), std::move(end)});
     closed_.back().first.owner = nullptr;  // no cycle
   }
-  void add(Span span) {
-    const std::lock_guard lock(mutex_);
-    more_.push_back(std::move(span));
-  }
   double seconds(Device of, const DeviceTime& point) {
     const Origin& from = origin(of);
     return from.offset + point.seconds_since(*from.point);
   }
   std::vector<Span> spans() {
     const std::lock_guard lock(mutex_);
-    std::vector<Span> all = more_;
+    std::vector<Span> all;
     for (const auto& [open, end] : closed_)
       all.push_back({open.track, open.kind, open.name, seconds(open.device, *open.begin),
                      seconds(open.device, *end), open.depth});
@@ -74,7 +70,6 @@ class Timeline::Recording {
   std::mutex mutex_, origins_mutex_;
   std::map<Device, Origin> origins_;
   std::vector<std::pair<Open, std::unique_ptr<DeviceTime>>> closed_;
-  std::vector<Span> more_;
 };
 
 namespace {
@@ -112,6 +107,9 @@ struct Timeline::Observer final : KernelObserver, WaitObserver, comm::Collective
     wait_observer = nullptr;
   }
 
+  /// Null: none.
+  std::shared_ptr<Recording> of_this_thread() { return rank_here ? of(*rank_here) : nullptr; }
+
   void before(const char* name, const void*, Device device) override {
     begin(mine(), rank_here ? "compute" : str(device), "kernel", name, device);
   }
@@ -144,7 +142,7 @@ struct Timeline::Observer final : KernelObserver, WaitObserver, comm::Collective
   // The rank of this thread's open span, or of the thread.
   std::shared_ptr<Recording> mine() {
     if (!open().empty()) return open().back().owner;
-    if (rank_here) return of(*rank_here);
+    if (rank_here) return of_this_thread();
     const std::lock_guard lock(mutex_);
     return ranks_.size() == 1 ? ranks_.begin()->second : nullptr;
   }
@@ -175,11 +173,15 @@ Timeline::~Timeline() { Observer::get().remove(recording_.get()); }
 
 comm::CollectiveObserver& Timeline::of_collectives() { return Observer::get(); }
 
-void Timeline::add_phase(const std::string& name, const DeviceTime& begin, const DeviceTime& end) {
-  recording_->add(Span{"steps", "phase", name, recording_->seconds(recording_->device, begin),
-                       recording_->seconds(recording_->device, end)});
-}
-
 std::vector<Span> Timeline::spans() const { return recording_->spans(); }
+
+TimelinePhase::TimelinePhase(const char* name)
+    : name_(name), recording_(Timeline::Observer::get().of_this_thread()) {
+  if (recording_) begin_ = device_time(recording_->device);
+}
+TimelinePhase::~TimelinePhase() {
+  if (recording_)
+    recording_->add({nullptr, "steps", "phase", name_, recording_->device, 0, std::move(begin_)});
+}
 
 }  // namespace ringlet::train

@@ -2,6 +2,7 @@
 // clock of its device. Written as a trace for Perfetto or Chrome, and drawn.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +12,8 @@
 
 namespace ringlet::comm {
 class CollectiveObserver;
-}
+class Group;
+}  // namespace ringlet::comm
 
 namespace ringlet::train {
 
@@ -35,15 +37,29 @@ class Timeline {
 
   /// For the GroupOptions::observer of the ranks; valid forever, idle without a timeline.
   static comm::CollectiveObserver& of_collectives();
-  /// Adds a phase between points of the rank's device.
-  void add_phase(const std::string& name, const DeviceTime& begin, const DeviceTime& end);
   /// All that has ended, in that order. Waits for the device.
   std::vector<Span> spans() const;
 
  private:
+  friend class TimelinePhase;
   class Recording;
   struct Observer;
   std::shared_ptr<Recording> recording_;
+};
+
+/// A phase of a step, by the rank's device, for the lifetime of this object: "data", "forward",
+/// "backward", and "optimizer", which ends the step. No effect on a thread without a timeline.
+class TimelinePhase {
+ public:
+  explicit TimelinePhase(const char* name);
+  ~TimelinePhase();
+  TimelinePhase(const TimelinePhase&) = delete;
+  TimelinePhase& operator=(const TimelinePhase&) = delete;
+
+ private:
+  const char* name_;
+  std::shared_ptr<Timeline::Recording> recording_;  // null: none
+  std::unique_ptr<DeviceTime> begin_;
 };
 
 /// The spans of a rank, with a title such as "ddp, rank 0".
@@ -51,9 +67,20 @@ struct RankTimeline {
   std::string title;
   std::vector<Span> spans;
 };
+/// Those of all ranks, on each. Every rank calls it.
+std::vector<RankTimeline> gather(const RankTimeline& mine, const comm::Group& group);
 /// In Chrome's trace event format: a process for each rank, a thread for each track.
 std::string to_trace(const std::vector<RankTimeline>& ranks);
 /// The last step of each rank, on one scale.
 std::string to_svg(const std::vector<RankTimeline>& ranks);
+
+/// NAME.json with the trace and NAME.svg with the drawing.
+struct TimelineFiles {
+  /// From either name. InputError for another ending.
+  explicit TimelineFiles(const std::filesystem::path& either);
+  void write(const std::vector<RankTimeline>& ranks) const;
+
+  std::filesystem::path trace, drawing;
+};
 
 }  // namespace ringlet::train

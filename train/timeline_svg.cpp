@@ -11,7 +11,7 @@ namespace {
 
 using svg::Anchor;
 
-/// From the first phase of the last step to the last one's end.
+/// From the last step's first phase, which follows an optimizer's, to its end.
 struct Window {
   double begin = 0, end = 0;
   double of(const Span& span) const {
@@ -20,9 +20,11 @@ struct Window {
 };
 Window last_step(const RankTimeline& rank) {
   Window step;
+  bool begins = true;
   for (const Span& span : rank.spans) {
     if (span.track != "steps") continue;
-    if (span.name == "data") step.begin = span.begin;
+    if (begins) step.begin = span.begin;
+    begins = span.name == "optimizer";
     step.end = std::max(step.end, span.end);
   }
   return step;

@@ -8,6 +8,7 @@
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/train/milestone.h"
 #include "ringlet/train/resume.h"
+#include "ringlet/train/timeline.h"
 #include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {
@@ -184,6 +185,7 @@ void TrainingRun::take_step() {
 
 void TrainingRun::update() {
   if (!graphs_) {
+    const TimelinePhase phase("optimizer");
     optimizer_->prepare_step();
     optimizer_->launch_step();
   }

@@ -16,6 +16,7 @@
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/event_file.h"
 #include "ringlet/train/resume.h"
+#include "ringlet/train/timeline_callback.h"
 
 namespace ringlet::cli {
 namespace {
@@ -201,6 +202,13 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
       ->capture_default_str();
   command.add_flag("--tensorboard", options.arguments.tensorboard,
                    "Also write metrics.jsonl's figures as TensorBoard's event files");
+  command
+      .add_option("--timeline", options.timeline,
+                  fmt::format("FILE.json or FILE.svg: write the first {} steps of each rank as a "
+                              "trace for Perfetto or Chrome to the one, draw the last of them as "
+                              "the other",
+                              train::kTimelineSteps))
+      ->check(parsed_by([](const std::string& file) { train::TimelineFiles{file}; }));
   command.add_flag("--resume", options.resume, "Go on from the latest checkpoint in --output");
   command.add_flag("--no-progress", options.no_progress, "Print warnings alone until the end");
 }
@@ -226,6 +234,10 @@ void check(const TrainOptions& options) {
 }
 
 void check_output(TrainOptions& options, const comm::Environment& environment) {
+  if (!options.timeline.empty() && environment.rank == 0) {
+    const train::TimelineFiles files(options.timeline);
+    for (const fs::path& file : {files.trace, files.drawing}) check_output_file("--timeline", file);
+  }
   const fs::path& output = options.arguments.output_dir;
   const bool restarted = environment.restart_count > 0;
   // Only rank 0 checks: other ranks may find files that it has begun to write.
@@ -259,9 +271,12 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
 }
 
 comm::GroupOptions group_options(const TrainOptions& options) {
+  const bool recorded = !options.timeline.empty();
   return with_timeout(
       {.transport = comm::parse_transport(options.transport),
        .algorithm = comm::parse_algorithm(options.algorithm),
+       .timed = recorded && existing_device(options.model.device).type != DeviceType::cpu,
+       .observer = recorded ? &train::Timeline::of_collectives() : nullptr,
        .on_note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }},
       options.timeout);
 }

@@ -32,6 +32,7 @@ struct TrainOptions {
   double warmup = 0.1;
   bool resume = false;
   bool no_progress = false;
+  std::string timeline;  // see train::TimelineFiles; empty: none
   std::string strategy = "none";
   int devices = 1;
   std::size_t memory_limit = 0;  // bytes of each device; 0: none

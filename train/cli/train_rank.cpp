@@ -22,6 +22,7 @@
 #include "ringlet/train/cli/model_card.h"
 #include "ringlet/train/evaluator.h"
 #include "ringlet/train/progress.h"
+#include "ringlet/train/timeline_callback.h"
 
 namespace ringlet::cli {
 namespace {
@@ -189,6 +190,10 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
                " evaluation losses");
   if (options.evaluation.early_stopping.patience > 0)
     trainer.add_callback(train::early_stopping(trainer, options.evaluation.early_stopping));
+
+  if (!options.timeline.empty())
+    trainer.add_callback(
+        train::record_timeline(train::TimelineFiles(options.timeline), encoder.device(), group));
 
   const bool show = first && !options.no_progress;
   if (first && options.data.data.empty() && !options.resume)

@@ -1,0 +1,20 @@
+// A timeline of a Trainer's steps.
+//
+//   trainer.add_callback(record_timeline("timeline.json", model.device(), group));
+#pragma once
+
+#include "ringlet/comm/group.h"
+#include "ringlet/train/timeline.h"
+#include "ringlet/train/trainer_callback.h"
+
+namespace ringlet::train {
+
+/// Steps that are recorded; on a GPU one more, which is in flight when the last one is reported.
+inline constexpr int kTimelineSteps = 8;
+
+/// Records the run's first steps on every rank, and what is between them. Rank 0 then writes
+/// `files`, of a shorter run at its end. Collectives are recorded if the group was made with
+/// Timeline::of_collectives(). No recorded step is replayed as a graph.
+TrainerCallback record_timeline(TimelineFiles files, Device device, comm::Group group);
+
+}  // namespace ringlet::train
