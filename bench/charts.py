@@ -57,8 +57,8 @@ def shares(rows, kind="CPU"):
     for y, (strategy, share) in zip(range(10, 46 * len(ours) + 10, 46), ours.items()):
         parts += [f'<text x="72" y="{y + 22}" text-anchor="end">{NAMES[strategy]}</text>',
                   bar(y, share, COLOURS[0], f"ringlet, {devices} {kind} devices")]
-        if strategy in REFERENCE["ratios"]:
-            parts.append(bar(y + 19, REFERENCE["ratios"][strategy] / 4, "#d0d7de", "published, 4 V100"))
+        if strategy in REFERENCE["rows"]:
+            parts.append(bar(y + 19, REFERENCE["rows"][strategy]["speedup"] / 4, "#d0d7de", "published, 4 V100"))
     return picture(12 + 46 * len(ours), "speed-ups as shares of linear scaling", parts)
 
 

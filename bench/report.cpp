@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "ringlet/core/io/file.h"
+
 namespace ringlet::bench {
 namespace {
 
@@ -51,11 +53,6 @@ std::string table(const std::vector<Cells>& rows) {
 }
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
-constexpr Published kPublished[] = {{"none", 1, 2724, 1},
-                                    {"dp", 4, 3675, 1.349},
-                                    {"ddp", 4, 6980, 2.562},
-                                    {"fsdp", 4, 5782, 2.122}};
 
 Cells wide_cells(const Row& row, const std::vector<Row>& rows) {
   const Measurement all = row.summary();
@@ -105,9 +102,12 @@ std::string details(const Row& row) {
 
 }  // namespace
 
-const Published* published_of(std::string_view strategy) {
-  const auto* found = std::ranges::find(kPublished, strategy, &Published::strategy);
-  return found == std::end(kPublished) ? nullptr : found;
+std::optional<Published> published_of(const std::string& strategy) {
+  static const auto rows =
+      nlohmann::json::parse(read_file(RINGLET_BENCH_DIR "/data/scaling.json"))["reference"]["rows"];
+  const auto found = rows.find(strategy);
+  if (found == rows.end()) return std::nullopt;
+  return Published{(*found)["devices"], (*found)["samples_per_s"], (*found)["speedup"]};
 }
 
 std::string to_markdown(const std::vector<Row>& rows) {
@@ -119,7 +119,7 @@ std::string to_markdown(const std::vector<Row>& rows) {
                      fmt::format("{:.{}f}", rate, rate < 1000 ? 2 : 0), fmt::format("{:.3f}", gain),
                      percent(gain / row.devices), fmt::format("{:.1f}", row.summary().exposed_ms)});
     Cells theirs{"-", "-", "-"};
-    if (const Published* row_of = published_of(row.strategy))
+    if (const auto row_of = published_of(row.strategy))
       theirs = {std::to_string(row_of->samples_per_s), fmt::format("{:.3f}", row_of->speedup),
                 percent(row_of->speedup / row_of->devices)};
     lines.back().insert(lines.back().end(), theirs.begin(), theirs.end());

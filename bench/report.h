@@ -3,8 +3,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "measurement.h"
@@ -13,13 +13,12 @@ namespace ringlet::bench {
 
 /// A row of Sentence Transformers' documentation, "Distributed Training": mpnet-base on V100.
 struct Published {
-  std::string_view strategy;
   int devices;
   int samples_per_s;
   double speedup;
 };
-/// Null if there is none of that strategy.
-const Published* published_of(std::string_view strategy);
+/// A row of data/scaling.json; other strategies have none.
+std::optional<Published> published_of(const std::string& strategy);
 
 /// The table, Markdown of at most 100 columns, with Sentence Transformers' published rows.
 /// Speed-ups are relative to base_row(rows).

@@ -54,7 +54,7 @@ nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
                            {"algorithm", row.algorithm},
                            {"pairs_per_s", row.pairs_per_s()},
                            {"speedup", speedup(row, rows)}};
-  if (const Published* published = published_of(row.strategy))
+  if (const auto published = published_of(row.strategy))
     j["published"] = {{"devices", published->devices},
                       {"samples_per_s", published->samples_per_s},
                       {"speedup", published->speedup}};

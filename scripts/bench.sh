@@ -22,6 +22,7 @@
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 ! help_wanted "$@" || exit 0
+caller=$PWD
 cd "$root"
 
 fail() {
@@ -95,6 +96,7 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
     --model "$model" --rounds 2 "${arguments[@]}" "${options[@]}"
 }
 
+[[ -z $page || $page = /* ]] || page=$caller/$page
 [ -z "$page" ] || [ -w "$(dirname "$page")" ] || fail "--report $page: its folder cannot be written to"
 device=$(value_of --device cpu)
 build_options=(-Dbench=enabled)

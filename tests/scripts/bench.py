@@ -137,7 +137,7 @@ class Forwarded(unittest.TestCase):
             ran, done = run(*given, "--steps", "9", "--model", "minilm-l6")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(ran["report_page"][0], value_of(ran["throughput"], "--json"))
-            self.assertEqual(value_of(ran["report_page"], "--output"), "mine.html")
+            self.assertEqual(value_of(ran["report_page"], "--output"), os.path.join(os.getcwd(), "mine.html"))
             self.assertEqual(value_of(ran["report_page"], "--timeline"),
                              value_of(ran["timeline"], "--timeline").replace(".json", ".svg"))
             self.assertEqual([value_of(ran["timeline"], option) for option in ("--steps", "--rounds", "--model", "--json")],
@@ -147,8 +147,8 @@ class Forwarded(unittest.TestCase):
 
     def test_a_page_that_cannot_be_written_is_refused_before_the_build(self):
         for given, error in ((["--report"], "--report: expected the name of a file\n"),
-                             (["--report", "absent/a.html"],
-                              "--report absent/a.html: its folder cannot be written to\n")):
+                             (["--report", "/absent/a.html"],
+                              "--report /absent/a.html: its folder cannot be written to\n")):
             ran, done = run(*given)
             self.assertEqual((ran, done.returncode, done.stderr), ({}, 2, error))
 
