@@ -157,10 +157,7 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
   const autograd::NoGrad no_grad;
   const nn::EvalGuard evaluating(*state_->transformer);
   const auto start = std::chrono::steady_clock::now();
-  const std::string prompt = state_->config.prompt(options.prompt_name);
-  if (!prompt.empty() && !state_->include_prompt)
-    fail_input("prompt name ", quote(*options.prompt_name),
-               ": the pooling's include_prompt: false is not supported with a prompt");
+  const std::string prompt = this->prompt(options);
   const PackedEncoding encoded = prompt.empty()
                                      ? state_->tokenizer.encode_batch(texts)
                                      : state_->tokenizer.encode_batch(with_prompt(prompt, texts));
@@ -195,6 +192,15 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
 Tensor SentenceEncoder::encode(std::string_view text) const {
   const std::string one(text);
   return encode({&one, 1})[0];
+}
+
+std::string SentenceEncoder::prompt(const EncodeOptions& options) const {
+  const std::string prompt =
+      options.prompt ? *options.prompt : state_->config.prompt(options.prompt_name);
+  if (!prompt.empty() && !state_->include_prompt)
+    fail_input("prompt ", quote(options.prompt ? prompt : *options.prompt_name),
+               ": the pooling's include_prompt: false is not supported with a prompt");
+  return prompt;
 }
 
 SentenceEncoder SentenceEncoder::around(std::shared_ptr<Transformer> transformer) const {

@@ -27,6 +27,8 @@ struct EncodeOptions {
   double* tokenizing_s = nullptr;
   /// A name among the folder's prompts; unset: the default one.
   std::optional<std::string> prompt_name = {};
+  /// Instead, the prompt itself.
+  std::optional<std::string> prompt = {};
 };
 
 /// A handle: copies share one model.
@@ -57,6 +59,9 @@ class SentenceEncoder {
   /// ranks call it together, each with its own texts, few or many or none.
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
   Tensor encode(std::string_view text) const;  // (encoded_dimension())
+  /// The text before each text under these options. InputError for an unknown name, or if the
+  /// pooling would leave a prompt out.
+  std::string prompt(const EncodeOptions& options) const;
 
   /// The encoder with another transformer, a copy of this one's (see nn::clone).
   SentenceEncoder around(std::shared_ptr<Transformer> transformer) const;

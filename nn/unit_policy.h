@@ -2,16 +2,20 @@
 #pragma once
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::nn {
 
 /// Selects the modules that are units; by default those with Module::is_unit.
 struct UnitPolicy {
-  /// Instead, modules of these classes (Module::kind); a unit inside another is part of that.
+  /// Instead, modules of these classes (Module::kind), each of which must be there; a unit inside
+  /// another is part of that.
   std::vector<std::string> classes = {};
   /// Also, from the innermost outwards, every module below the root with at least this many
   /// elements in parameters outside its inner units; 0: none. With classes, applies to the
@@ -27,8 +31,22 @@ struct UnitModule {
   bool holds(const std::string& parameter) const { return parameter.starts_with(path + '.'); }
 };
 
+/// InputError with the classes below `module` unless the policy's are among them.
+inline void check_classes(Module& module, const UnitPolicy& policy) {
+  std::set<std::string> classes;
+  module.visit([&](const std::string& path, Module& below) {
+    if (!path.empty()) classes.insert(below.kind());
+  });
+  std::string names;
+  for (const std::string& name : classes) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : policy.classes)
+    if (!classes.contains(name))
+      fail_input("units: no module is a ", quote(name), "; expected some of ", names);
+}
+
 /// The modules below `module` that are units. A parameter belongs to the first that holds it.
 inline std::vector<UnitModule> unit_modules(Module& module, const UnitPolicy& policy) {
+  check_classes(module, policy);
   std::vector<UnitModule> units, all;
   module.visit([&](const std::string& path, Module& below) {
     const bool listed = std::ranges::count(policy.classes, below.kind()) > 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ringlet/core/base/quote.h"
+
 namespace ringlet::train {
 namespace {
 
@@ -12,6 +14,12 @@ std::string text_of(bool value) { return value ? "True" : "False"; }
 std::string text_of(const std::string& value) { return value.empty() ? "None" : value; }
 std::string text_of(std::string_view value) { return std::string(value); }
 std::string text_of(const std::optional<bool>& value) { return value ? text_of(*value) : "None"; }
+std::string text_of(const Prompts& prompts) {
+  std::string text;
+  for (const auto& [column, prompt] : prompts)
+    text += str(text.empty() ? "" : ", ", quote(column), ": ", quote(prompt));
+  return text.empty() ? "None" : "{" + text + "}";
+}
 template <class Number>
 requires std::is_arithmetic_v<Number> std::string text_of(Number value) {
   return fmt::format("{}", value);
@@ -58,6 +66,7 @@ Texts argument_texts(const TrainingArguments& a) {
   add("multi_dataset_batch_sampler", kDealings(a.multi_dataset_batch_sampler));
   add("shuffle", a.shuffle);
   add("max_length", a.max_length);
+  add("prompts", a.prompts);
   return all;
 }
 

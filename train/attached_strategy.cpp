@@ -40,6 +40,7 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
         FullyShardedOptions{.reshard_after_forward = options.reshard_after_forward,
                             .prefetch = options.prefetch,
                             .param_dtype = dtype,
+                            .units = options.units,
                             .average = options.average}));
   } else {
     RINGLET_CHECK(strategy == Strategy::none, "strategy ", static_cast<int>(strategy),

@@ -16,6 +16,7 @@ struct StrategyOptions {
   double bucket_cap_mb = 25;          // ddp: MiB; its first bucket is 1 MiB at most
   bool reshard_after_forward = true;  // fsdp
   bool prefetch = true;               // fsdp
+  nn::UnitPolicy units = {};          // fsdp
   bool average = false;               // all: gradients are divided by the ranks
   bool timed = false;                 // dp: whether seconds_exchanging() counts
   std::function<void(const std::string&)> on_note = {};  // dp; others use the group's

@@ -12,7 +12,8 @@ void for_batches_in_turn(
                 {.batch_size = std::min(options.batch_size, dataset->size()),
                  .shuffle = false,
                  .max_length = options.max_length,
-                 .padded = options.padded});
+                 .padded = options.padded,
+                 .prompts = options.prompts});
   const std::int64_t rank = group.rank(), ranks = group.size();
   std::int64_t number = 0;
   models::PackedBatch last;

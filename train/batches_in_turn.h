@@ -15,6 +15,7 @@ struct InTurnOptions {
   std::size_t batch_size = 32;
   std::int64_t max_length = 0;  // as LoaderOptions'
   bool padded = false;
+  Prompts prompts = {};
 };
 
 /// Cuts the rows, in their order, into batches that do not depend on the number of ranks. They go

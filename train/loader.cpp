@@ -58,7 +58,7 @@ Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOpti
   if (options_.max_length > 0 && (limit == 0 || options_.max_length < limit))
     limited.set_max_length(options_.max_length);
   options_.max_length = limited.max_length();
-  for (const auto& dataset : datasets_) caches_.emplace_back(*dataset, limited);
+  for (const auto& dataset : datasets_) caches_.emplace_back(*dataset, limited, options_.prompts);
 }
 
 Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
@@ -91,6 +91,9 @@ UpdateArguments Loader::arguments() const {
                       {"--mini-batch-size", str(options_.mini_batch_size)},
                       {"--padded", options_.padded ? "true" : "false"},
                       {"--seed", str(options_.seed)}};
+  for (const auto& [column, prompt] : options_.prompts)
+    all[str("prompt (--prompt, --prompt-name) of ", column.empty() ? "every column" : column)] =
+        prompt;
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
     const TextDataset& dataset = *datasets_[i];
     all[i == 0 ? "--data" : str("--data ", i + 1)] =

@@ -42,6 +42,7 @@ struct LoaderOptions {
   std::int64_t max_length = 0;
   /// Fills sentences up to the longest of their column; only to show what padding costs.
   bool padded = false;
+  Prompts prompts = {};
   std::size_t rank = 0;
   std::size_t world_size = 1;
   /// Devices of this one rank: each batch holds batch_size rows for each of them, dealt out as to

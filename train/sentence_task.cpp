@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/optimizer.h"
@@ -36,6 +37,18 @@ LoaderOptions with_whole_steps(LoaderOptions options, const models::Loss& loss,
   return options;
 }
 
+void check_prompts(const Datasets& datasets, const Prompts& prompts) {
+  std::set<std::string> columns;
+  for (const auto& dataset : datasets)
+    columns.insert(dataset->columns().begin(), dataset->columns().end());
+  std::string names;
+  for (const std::string& column : columns) names += (names.empty() ? "" : ", ") + column;
+  for (const auto& [column, prompt] : prompts)
+    if (!column.empty() && !columns.contains(column))
+      fail_input("prompts (--prompt, --prompt-name): no data set has a column ", quote(column),
+                 "; expected one of ", names);
+}
+
 }  // namespace
 
 SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
@@ -43,6 +56,7 @@ SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
     : loss_(loss),
       tokenizer_(tokenizer),
       loader_(datasets, tokenizer, with_whole_steps(options, loss, datasets.size())) {
+  check_prompts(loader_.datasets(), options.prompts);
   for (std::size_t i = 0; i < loader_.datasets().size(); ++i) check_rows(i);
 }
 
@@ -168,7 +182,8 @@ LossEvaluator SentenceTask::loss_evaluator(std::shared_ptr<const TextDataset> da
           tokenizer_,
           {.name = std::move(name),
            .loss = like,
-           .batches = {batch_size, loader_.options().max_length, loader_.options().padded}}};
+           .batches = {batch_size, loader_.options().max_length, loader_.options().padded,
+                       loader_.options().prompts}}};
 }
 
 }  // namespace ringlet::train

@@ -67,7 +67,7 @@ struct RankTimeline {
   std::string title;
   std::vector<Span> spans;
 };
-/// Those of all ranks, on each. Every rank calls it.
+/// The timelines of all ranks, on each rank. Every rank calls it.
 std::vector<RankTimeline> gather(const RankTimeline& mine, const comm::Group& group);
 /// In Chrome's trace event format: a process for each rank, a thread for each track.
 std::string to_trace(const std::vector<RankTimeline>& ranks);

@@ -32,7 +32,8 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   set_transformers(module, given.dtype, given.gradient_checkpointing);
   job_.total_steps =
       given.max_steps > 0 ? given.max_steps : steps_of_epochs(*job_.task, given.num_train_epochs);
-  check_memory_limit(given.strategy, module, job_.group.size(), moments_of(given));
+  check_memory_limit(given.strategy, module, job_.group.size(), moments_of(given),
+                     given.strategy_options.units);
   strategy_ = AttachedStrategy(given.strategy, module, job_.group, given.devices, given.dtype,
                                given.strategy_options);
   job_.task->set_pause(strategy_.paused());

@@ -1,6 +1,7 @@
 #include "ringlet/train/trainer_arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -65,6 +66,7 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
           .batch_sampler = arguments.batch_sampler,
           .max_length = arguments.max_length,
           .padded = arguments.padded,
+          .prompts = arguments.prompts,
           .rank = static_cast<std::size_t>(group.rank()),
           .world_size = static_cast<std::size_t>(group.size()),
           .devices = arguments.strategy == Strategy::dp ? arguments.devices.size() : 1};
@@ -104,15 +106,21 @@ UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_
           ? "sgd, --momentum " + exact(arguments.momentum)
           : str("adamw, beta1 ", exact(arguments.adam_beta1), ", beta2 ",
                 exact(arguments.adam_beta2), ", eps ", exact(arguments.adam_epsilon));
-  return {{"--dtype", str(arguments.dtype)},
-          {"--matmul-precision", str(precision_name(matmul_precision()))},
-          {"--optimizer", optimizer},
-          {"--lr", exact(arguments.learning_rate)},
-          {"--schedule", str(kDecays(arguments.lr_scheduler_type))},
-          {"steps (--epochs, --max-steps)", std::to_string(total_steps)},
-          {"warm-up steps (--warmup)", std::to_string(warmup_steps)},
-          {"--weight-decay", exact(arguments.weight_decay)},
-          {"largest gradient norm (--clip)", exact(arguments.max_grad_norm)}};
+  UpdateArguments all{{"--dtype", str(arguments.dtype)},
+                      {"--matmul-precision", str(precision_name(matmul_precision()))},
+                      {"--optimizer", optimizer},
+                      {"--lr", exact(arguments.learning_rate)},
+                      {"--schedule", str(kDecays(arguments.lr_scheduler_type))},
+                      {"steps (--epochs, --max-steps)", std::to_string(total_steps)},
+                      {"warm-up steps (--warmup)", std::to_string(warmup_steps)},
+                      {"--weight-decay", exact(arguments.weight_decay)},
+                      {"largest gradient norm (--clip)", exact(arguments.max_grad_norm)}};
+  // A norm is summed in the order of the units.
+  const nn::UnitPolicy& units = arguments.strategy_options.units;
+  if (!units.is_default() && arguments.max_grad_norm > 0)
+    all["units (--fsdp-units, --fsdp-min-num-params)"] =
+        fmt::format("classes {}; elements {}", fmt::join(units.classes, ","), units.min_numel);
+  return all;
 }
 
 }  // namespace ringlet::train

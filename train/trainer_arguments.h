@@ -93,6 +93,7 @@ struct TrainingArguments {
   bool shuffle = true;  // false: the rows of each data set in their order
   BatchSampler batch_sampler = BatchSampler::batch_sampler;
   std::int64_t max_length = 0;  // tokens; 0: the tokenizer's own limit
+  Prompts prompts = {};         // before texts that are trained on, or in an evaluation loss
   bool padded = false;
 };
 

@@ -119,12 +119,17 @@ TEST_CASE("the default prompt of a folder goes before each line") {
   command.back() = "title";
   check_refused(run(command, {.input = "a dog\n"}),
                 "prompt name 'title': expected one of 'document', 'query'");
+  const Words named = command;
+  command = Words(named.begin(), named.end() - 2) + Words{"--prompt", "query: "};
+  CHECK(encode("a dog\ntwo cats\n") == expected);
+  check_refused(run(named + Words{"--prompt", "query: "}), "--prompt-name excludes --prompt");
+  command = named;
   set_prompts(R"({"prompts": {"query": "q"}})");
   ringlet::write_file(model / "1_Pooling/config.json",
                       R"({"pooling_mode": "mean", "include_prompt": false})");
   command.back() = "query";
   check_refused(run(command, {.input = "a dog\n"}),
-                "prompt name 'query': the pooling's include_prompt: false is not supported with a "
+                "prompt 'query': the pooling's include_prompt: false is not supported with a "
                 "prompt");
   set_prompts("{}");
   check_refused(run(command, {.input = "a dog\n"}),

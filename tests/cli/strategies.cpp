@@ -55,6 +55,27 @@ TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its
   CHECK((weights_in(own) == weights_in(launched)));
 }
 
+TEST_CASE("FSDP's units are chosen by class and by size, and change a clipped norm alone") {
+  const TemporaryFolder folder;
+  const auto fsdp = [&](const char* name, const Words& more) {
+    return train(folder / name, more + "--strategy fsdp --devices 2");
+  };
+  const Words units("--fsdp-units MPNetLayer --fsdp-min-num-params 3000");
+  REQUIRE_EQ(fsdp("units", units + "--clip 0").code, 0);
+  REQUIRE_EQ(fsdp("layers", "--clip 0").code, 0);
+  CHECK((weights_in(folder / "units") == weights_in(folder / "layers")));
+  const std::string classes = fsdp("absent", "--fsdp-units BertLayer").err;
+  CHECK(contains(classes, ": units: no module is a 'BertLayer'; expected some of "));
+  CHECK(contains(classes, ", MPNetLayer, "));
+  CHECK_EQ(count(classes, "\n"), 1);
+  REQUIRE_EQ(fsdp("clipped", units).code, 0);
+  const Outcome other = fsdp("clipped", "--fsdp-min-num-params 3000 --resume");
+  CHECK_EQ(other.code, 2);
+  CHECK(contains(other.err,
+                 ": was trained with units (--fsdp-units, --fsdp-min-num-params) classes "
+                 "MPNetLayer; elements 3000, now classes ; elements 3000\n"));
+}
+
 TEST_CASE("transport and algorithm are those asked for, and named" * doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const auto said = [&](const Words& more) {
@@ -86,6 +107,9 @@ TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy tak
   const auto refuse = [&](Words options, const std::string& line) {
     check_refused(train(folder / "out", options), line);
   };
+  refuse("--strategy ddp --fsdp-units MPNetLayer",
+         "--fsdp-units MPNetLayer: needs --strategy fsdp");
+  refuse("--fsdp-min-num-params 9", "--fsdp-min-num-params 9: needs --strategy fsdp");
   refuse("--strategy fsdp --bucket-cap-mb 4", "--bucket-cap-mb 4: needs --strategy ddp");
   refuse("--bucket-cap-mb 0.5", "--bucket-cap-mb 0.5: needs --strategy ddp");
   refuse("--strategy zero2 --reshard-after-forward false",

@@ -46,6 +46,11 @@ class Encoding(Scratch):
         self.assertEqual(embeddings.shape, (len(TEXTS), ringlet.SentenceEncoder(MODEL).dimension))
         self.assertEqual(embeddings.tobytes(), numpy.load(output).tobytes())
 
+    def test_a_prompt_goes_before_each_text(self):
+        encoder = ringlet.SentenceEncoder(MODEL)
+        expected = encoder.encode(["query: a dog", "query: two cats"])
+        self.assertEqual(encoder.encode(["a dog", "two cats"], prompt="query: ").tobytes(), expected.tobytes())
+
     def test_the_array_is_the_tensors_memory_and_keeps_it(self):
         encoder = ringlet.SentenceEncoder(str(MODEL))
         embeddings = encoder.encode(TEXTS)

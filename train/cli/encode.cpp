@@ -34,7 +34,7 @@ struct EncodeOptions {
   std::string input;
   std::filesystem::path output;
   std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
-  std::optional<std::string> prompt_name;
+  std::optional<std::string> prompt_name, prompt;
   bool json = false;
   double timeout = 0;  // seconds; 0: GroupOptions' own
 };
@@ -135,7 +135,8 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
     const Tensor embeddings = train::encode_together(model, chunk,
                                                      {.batch_tokens = options.batch_tokens,
                                                       .tokenizing_s = &tokenizing_s,
-                                                      .prompt_name = options.prompt_name},
+                                                      .prompt_name = options.prompt_name,
+                                                      .prompt = options.prompt},
                                                      world);  // (chunk, H)
     if (first) sink->write(chunk, embeddings);
   }
@@ -160,8 +161,11 @@ void add_encode(CLI::App& app) {
   add_number(*command, "--batch-tokens", options->batch_tokens, 1, 1 << 24,
              "Tokens of one forward, about")
       ->capture_default_str();
-  command->add_option("--prompt-name", options->prompt_name,
-                      "The folder's prompt that goes before each line, instead of its default one");
+  CLI::Option* const name = command->add_option(
+      "--prompt-name", options->prompt_name,
+      "The folder's prompt that goes before each line, instead of its default one");
+  command->add_option("--prompt", options->prompt, "The text itself that goes before each line")
+      ->excludes(name);
   command->add_flag("--json", options->json,
                     "Print one JSON object: texts, dimension, seconds (loading apart), "
                     "tokenizing_s (of them, rank 0's), texts_per_s");

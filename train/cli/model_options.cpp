@@ -6,12 +6,27 @@
 #include <cstdio>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/threads/parallel.h"
+#include "ringlet/models/hub_cache.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
+namespace {
+
+constexpr Names<models::Pooling, 3> kPoolings{"pooling", {"mean", "cls", "max"}};
+
+/// A folder of Sentence Transformers says how it pools.
+void check_no_modules(const ModelOptions& options) {
+  const auto list = models::cached_folder(options.model) / "modules.json";
+  if ((options.pooling || options.normalize) && path_exists(list))
+    fail_input(options.pooling ? "--pooling" : "--normalize",
+               ": expected random weights or a folder without modules.json, found ", list.string());
+}
+
+}  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help) {
   constexpr int kMaxThreads = 4096;
@@ -32,6 +47,10 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
       ->capture_default_str();
   add_number(command, "--max-length", options.max_length, 3, 1 << 20,
              "Cut texts to so many tokens");
+  add_choice(command, "--pooling", options.pooling, kPoolings,
+             "Of random weights or a folder without modules.json: mean, the default, cls or max");
+  command.add_flag("--normalize", options.normalize,
+                   "The same: embeddings of norm 1, by a last module Normalize");
 }
 
 Device use_device(const ModelOptions& options) {
@@ -51,6 +70,7 @@ void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) 
 
 models::SentenceEncoder open_model(const ModelOptions& options, bool tell) {
   const Device device = use_device(options);
+  check_no_modules(options);
   auto encoder = models::SentenceEncoder::from_pretrained(options.model, device);
   for (const std::string& key : encoder.unused_keys())
     if (tell) fmt::print(stderr, "{}: the key has no effect here\n", key);
@@ -58,6 +78,9 @@ models::SentenceEncoder open_model(const ModelOptions& options, bool tell) {
   for (const std::string& name : encoder.unused_names()) unused += " " + shown(name);
   if (tell && !unused.empty())
     fmt::print(stderr, "{}: weights without use:{}\n", options.model, unused);
+  if (options.pooling || options.normalize)
+    encoder = {encoder.transformer(), encoder.tokenizer(),
+               options.pooling.value_or(models::Pooling::mean), options.normalize};
   apply(options, encoder);
   return encoder;
 }

@@ -1,6 +1,7 @@
 // Options that every command with a model has.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "ringlet/models/sentence_encoder.h"
@@ -18,9 +19,13 @@ struct ModelOptions {
   std::string dtype = "f32";
   std::string matmul_precision = "highest";
   std::int64_t max_length = 0;  // tokens; 0: the model's own limit
+  // For a model without modules.json:
+  std::optional<models::Pooling> pooling;  // none: mean
+  bool normalize = false;
 };
 
-/// Adds --model, --device, --threads-per-device, --dtype, --matmul-precision and --max-length.
+/// Adds --model, --device, --threads-per-device, --dtype, --matmul-precision, --max-length,
+/// --pooling and --normalize.
 void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help);
 /// Sets the threads and the precision; the device, which must exist.
 Device use_device(const ModelOptions& options);

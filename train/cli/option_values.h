@@ -62,15 +62,18 @@ CLI::Validator parsed_by(Parse parse) {
       "", "");
 }
 
-/// An option with a value that has a name. `value` and `names` must outlive the parsing.
-template <class Enum, std::size_t n>
-void add_choice(CLI::App& command, const std::string& option, Enum& value,
+/// An option with a value that has a name; `value` may be optional. `value` and `names` must
+/// outlive the parsing.
+template <class Value, class Enum, std::size_t n>
+void add_choice(CLI::App& command, const std::string& option, Value& value,
                 const Names<Enum, n>& names, const std::string& help) {
-  command
-      .add_option_function<std::string>(
-          option, [&value, &names](const std::string& text) { value = names.parse(text); }, help)
-      ->check(CLI::IsMember(std::vector<std::string>(names.all.begin(), names.all.end())))
-      ->default_str(std::string(names(value)));
+  CLI::Option* const added =
+      command
+          .add_option_function<std::string>(
+              option, [&value, &names](const std::string& text) { value = names.parse(text); },
+              help)
+          ->check(CLI::IsMember(std::vector<std::string>(names.all.begin(), names.all.end())));
+  if constexpr (std::same_as<Value, Enum>) added->default_str(std::string(names(value)));
 }
 
 /// --seed, the same for every command. A negative one would wrap around, so a seed is in 0 to

@@ -1,6 +1,7 @@
 #include "ringlet/train/cli/train_options.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -78,6 +79,15 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
              "backward: more memory, a third less to move");
   add_switch("--prefetch", options.prefetch,
              "fsdp: gather the next layer while one computes, in forward and backward (true)");
+  command
+      .add_option("--fsdp-units", options.units.classes,
+                  "fsdp: classes of the modules that are sharded as a whole, such as "
+                  "MPNetLayer,Embeddings; layers and embeddings unless given")
+      ->delimiter(',');
+  add_number(command, "--fsdp-min-num-params", options.units.min_numel, std::int64_t{1},
+             std::int64_t{1} << 40,
+             "fsdp: also the modules with so many parameters outside inner units; alone, these "
+             "instead of layers and embeddings");
   command
       .add_option("--transport", options.transport,
                   "How the ranks of a --strategy move bytes: auto, shm or gloo, nccl on GPUs")
@@ -157,6 +167,11 @@ void check_strategy_options(const TrainOptions& options, train::Strategy strateg
   const auto text = [](bool value) { return value ? "true" : "false"; };
   if (options.bucket_cap_mb)
     needs(train::Strategy::ddp, "--bucket-cap-mb", str(*options.bucket_cap_mb));
+  if (!options.units.classes.empty())
+    needs(train::Strategy::fsdp, "--fsdp-units",
+          fmt::format("{}", fmt::join(options.units.classes, ",")));
+  if (options.units.min_numel > 0)
+    needs(train::Strategy::fsdp, "--fsdp-min-num-params", str(options.units.min_numel));
   if (options.reshard_after_forward)
     needs(train::Strategy::fsdp, "--reshard-after-forward", text(*options.reshard_after_forward));
   if (options.prefetch) needs(train::Strategy::fsdp, "--prefetch", text(*options.prefetch));
@@ -190,6 +205,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   add_model_options(command, options.model,
                     "A folder, or random weights: tiny, minilm-l6, bert-base or mpnet-base");
   command.get_option("--model")->check(parsed_by(models::check_model_name));
+  add_prompt_options(command, options.prompts);
   command.add_option("--vocab", options.vocab,
                      "vocab.txt or tokenizer.json of a new model; else learned from the data");
   add_data_options(command, options.data);
@@ -307,6 +323,7 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   arguments.dtype = parse_dtype(options.model.dtype);
   const train::StrategyOptions usual;
   arguments.strategy_options = {
+      .units = options.units,
       .bucket_cap_mb = options.bucket_cap_mb.value_or(usual.bucket_cap_mb),
       .reshard_after_forward = options.reshard_after_forward.value_or(usual.reshard_after_forward),
       .prefetch = options.prefetch.value_or(usual.prefetch),

@@ -7,6 +7,7 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/train/cli/evaluation_options.h"
 #include "ringlet/train/cli/model_options.h"
+#include "ringlet/train/cli/prompt_options.h"
 #include "ringlet/train/cli/training_data.h"
 #include "ringlet/train/trainer.h"
 
@@ -19,6 +20,7 @@ namespace ringlet::cli {
 struct TrainOptions {
   ModelOptions model;
   DataOptions data;
+  PromptOptions prompts;
   std::string vocab;
   train::TrainingArguments arguments{.output_dir = "output",
                                      .num_train_epochs = 0,
@@ -41,6 +43,7 @@ struct TrainOptions {
   double timeout = 0;  // seconds; 0: GroupOptions' own
   std::optional<double> bucket_cap_mb;
   std::optional<bool> reshard_after_forward, prefetch;
+  nn::UnitPolicy units;
 };
 
 /// --model names an architecture, not a folder: the weights are random.

@@ -41,7 +41,9 @@ models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer
   const models::EncoderConfig config = new_config(options, tokenizer);
   const Device device = use_device(options.model);
   const GeneratorGuard seeded(Generator{options.arguments.seed, 0, 0});
-  models::SentenceEncoder encoder(config, std::move(tokenizer));
+  models::SentenceEncoder encoder(config, std::move(tokenizer),
+                                  options.model.pooling.value_or(models::Pooling::mean),
+                                  options.model.normalize);
   encoder.transformer()->to(device);
   apply(options.model, encoder);
   return encoder;
@@ -176,7 +178,8 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
       plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
   const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
   const Losses losses = make_losses(plan.data, options.data.losses, encoder);
-  const train::TrainingArguments arguments = training_arguments(options, plan.data);
+  train::TrainingArguments arguments = training_arguments(options, plan.data);
+  arguments.prompts = read_prompts(options.prompts, encoder);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
   const std::size_t losses_evaluated = add_eval_losses(trainer, plan.data);
   const std::vector<std::string> names = train::short_names(plan.data.eval);

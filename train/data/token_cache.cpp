@@ -2,8 +2,15 @@
 
 namespace ringlet::train {
 
-TokenCache::TokenCache(const TextDataset& dataset, models::Tokenizer tokenizer)
-    : dataset_(dataset), tokenizer_(std::move(tokenizer)), places_(dataset.size()) {}
+TokenCache::TokenCache(const TextDataset& dataset, models::Tokenizer tokenizer,
+                       const Prompts& prompts)
+    : dataset_(dataset), tokenizer_(std::move(tokenizer)), places_(dataset.size()) {
+  for (const std::string& column : dataset.columns()) {
+    auto found = prompts.find(column);
+    if (found == prompts.end()) found = prompts.find("");
+    prompts_.push_back(found == prompts.end() ? "" : found->second);
+  }
+}
 
 TokenCache::Row TokenCache::row(std::size_t index) {
   std::size_t& place = places_.at(index);
@@ -27,7 +34,8 @@ std::size_t TokenCache::tokenize(std::size_t index) {
   records_.resize(record + texts.size());
   for (std::size_t c = 0; c < texts.size(); ++c) {
     const std::size_t before = records_.size();
-    tokenizer_.append(texts[c], records_);
+    tokenizer_.append(prompts_[c].empty() ? texts[c] : prompts_[c] + std::string(texts[c]),
+                      records_);
     records_[record + c] = static_cast<std::int32_t>(records_.size() - before);
   }
   return record;

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ringlet/models/tokenizer/tokenizer.h"
@@ -11,11 +13,14 @@
 
 namespace ringlet::train {
 
+/// The prompt before each text of a column; that of "" is for all other columns.
+using Prompts = std::map<std::string, std::string>;
+
 /// Four bytes a token. For one thread at a time.
 class TokenCache {
  public:
   /// The data set must outlive the cache.
-  TokenCache(const TextDataset& dataset, models::Tokenizer tokenizer);
+  TokenCache(const TextDataset& dataset, models::Tokenizer tokenizer, const Prompts& prompts = {});
 
   struct Row {
     std::array<std::span<const std::int32_t>, kMaxColumns> columns;
@@ -33,6 +38,7 @@ class TokenCache {
 
   const TextDataset& dataset_;
   models::Tokenizer tokenizer_;
+  std::vector<std::string> prompts_;   // of each column
   std::vector<std::size_t> places_;    // per row: where its record begins, + 1; 0 without one
   std::vector<std::int32_t> records_;  // each is the length of each column, then their ids
 };
