@@ -28,6 +28,16 @@ BestMetric::BestMetric(const TrainingArguments& arguments)
     : name_(metric_name(arguments)),
       greater_(arguments.greater_is_better.value_or(!name_.ends_with("loss"))) {}
 
+void BestMetric::check_named(const std::vector<std::string>& names) const {
+  std::string all;
+  for (const std::string& name : names) {
+    if (name == name_ || name == str(kEvalPrefix, name_)) return;
+    all += (all.empty() ? "" : ", ") + name;
+  }
+  fail_input("metric for best model: expected ", all.empty() ? "an evaluator's" : "one of ", all,
+             ", found ", quote(name_));
+}
+
 double BestMetric::value(const Metrics& metrics, const comm::Group& group) const {
   std::optional<double> found = find_metric(metrics, str(kEvalPrefix, name_));
   if (!found) found = find_metric(metrics, name_);
@@ -35,10 +45,9 @@ double BestMetric::value(const Metrics& metrics, const comm::Group& group) const
   if (found) bytes.assign(reinterpret_cast<const char*>(&*found), sizeof(double));
   const std::string first = group.all_gather_bytes(bytes)[0];
   if (first.empty()) {
-    std::string names;
-    for (const auto& metric : metrics) names += (names.empty() ? "" : ", ") + metric.first;
-    fail_input("metric for best model: expected ", names.empty() ? "an evaluator's" : "one of ",
-               names, ", found ", quote(name_));
+    std::vector<std::string> names;
+    for (const auto& [name, of_it] : metrics) names.push_back(name);
+    check_named(names);
   }
   double value = 0;
   std::memcpy(&value, first.data(), sizeof(value));

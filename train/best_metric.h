@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ringlet/comm/group.h"
 #include "ringlet/train/metrics.h"
@@ -17,6 +18,8 @@ class BestMetric {
   static bool is_wanted(const TrainingArguments& arguments);
   explicit BestMetric(const TrainingArguments& arguments);
 
+  /// InputError, with the names there are, if none of them is the figure's.
+  void check_named(const std::vector<std::string>& names) const;
   /// Rank 0's figure among its `metrics`, on every rank. InputError on every rank if rank 0 has
   /// none.
   double value(const Metrics& metrics, const comm::Group& group) const;

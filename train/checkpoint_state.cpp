@@ -73,6 +73,7 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
           {"dataset_run_losses", to_json(state.dataset_run_losses)},
           {"best_metric", state.best ? Json(state.best->metric) : Json()},
           {"best_global_step", state.best ? Json(state.best->step) : Json()},
+          {"best_output_dir", state.best.value_or(BestModel()).output_dir.string()},
           {"callbacks", state.callbacks},
           {"updates", std::move(updates)}};
 }
@@ -96,6 +97,7 @@ TrainerState from_json(const Json& json, const std::filesystem::path& file) {
   if (!json.at("best_metric").is_null()) {
     state.best.emplace(BestModel{.metric = json.at("best_metric").get<double>()});
     reader.get("best_global_step", state.best->step);
+    state.best->output_dir = json.at("best_output_dir").get<std::string>();
   }
   const Json& callbacks = json.at("callbacks");
   for (const auto& count : callbacks.items())

@@ -102,19 +102,25 @@ void prepare_output(const std::filesystem::path& output, std::int64_t step) {
     if (path.extension() == ".csv") trim_csv(path, step);
 }
 
-Resumed resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
-               Optimizer& optimizer, const comm::Group& group) {
+TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
+                    Optimizer& optimizer, const comm::Group& group) {
   std::filesystem::path folder = from;
   if (const auto latest = latest_checkpoint(folder)) folder = *latest;
   check_same_on_all_ranks(folder, group);
   // First, because the files lack the moments of another optimizer.
   const TrainerState saved = read_trainer_state(folder);
   check_same_run(folder, saved, begun);
-  const std::filesystem::path output_dir = (folder / "..").lexically_normal();
+  const auto best_dir = [&](const BestModel& best) {
+    return (folder / ".." / best.output_dir).lexically_normal();
+  };
   if (begun.loads_best && saved.best)
-    if (const auto best = checkpoint_path(output_dir, saved.best->step); !folder_exists(best))
+    if (const auto best = checkpoint_path(best_dir(*saved.best), saved.best->step);
+        !folder_exists(best))
       fail_input(best.string(), ": the best model's checkpoint is missing");
-  return {load_checkpoint(folder, module, optimizer), output_dir};
+  TrainerState state = load_checkpoint(folder, module, optimizer);
+  if (state.best)
+    state.best->output_dir = std::filesystem::proximate(best_dir(*state.best), begun.output_dir);
+  return state;
 }
 
 }  // namespace ringlet::train

@@ -26,18 +26,14 @@ struct BegunRun {
   std::int64_t total_steps = 0;
   std::function<std::size_t(std::size_t epoch)> steps_per_epoch;
   bool loads_best = false;  // load_best_model_at_end
-};
-
-struct Resumed {
-  TrainerState state;
-  std::filesystem::path output_dir;  // of the run that wrote the checkpoint
+  std::filesystem::path output_dir = {};
 };
 
 /// Loads parameters and moments into `module` and `optimizer`, and returns the state. `from` is a
 /// checkpoint, or a folder of which the latest one is used. InputError if it has other arguments
 /// than `begun`, if its numbers contradict each other, or if ranks would take different ones. So is
 /// a checkpoint of the best model that is needed and missing. Then nothing has been changed.
-Resumed resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
-               Optimizer& optimizer, const comm::Group& group);
+TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
+                    Optimizer& optimizer, const comm::Group& group);
 
 }  // namespace ringlet::train

@@ -48,12 +48,15 @@ Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer&
 void Trainer::add_eval_datasets(const Datasets& datasets, std::vector<std::size_t> like) {
   const auto* task = dynamic_cast<SentenceTask*>(job_.task.get());
   RINGLET_CHECK(task, "[trainer] evaluation data sets of text are for sentences");
+  RINGLET_CHECK(like.empty() || like.size() == datasets.size(), "[trainer] ", datasets.size(),
+                " evaluation data sets, and the losses of ", like.size());
   const std::vector<std::string> names = short_names(datasets);
-  for (std::size_t i = 0; i < datasets.size(); ++i)
-    add_evaluator(
-        task->loss_evaluator(datasets[i], like.empty() ? i : like.at(i),
-                             names.size() == 1 ? "eval_loss" : str("eval_", names[i], "_loss"),
-                             job_.arguments.per_device_eval_batch_size));
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const std::string figure = names.size() == 1 ? "eval_loss" : str("eval_", names[i], "_loss");
+    add_evaluator(task->loss_evaluator(datasets[i], like.empty() ? i : like[i], figure,
+                                       job_.arguments.per_device_eval_batch_size),
+                  {figure});
+  }
 }
 
 void Trainer::stop(bool save) {

@@ -41,7 +41,11 @@ class Trainer {
                                    static_cast<std::size_t>(group.size())}),
                 arguments, group) {}
 
-  void add_evaluator(EvaluateFunction evaluate) { job_.evaluators.push_back(std::move(evaluate)); }
+  /// `figures` are the names of its metrics: a metric_for_best_model that no evaluator has is then
+  /// refused before the first step, otherwise after the first evaluation.
+  void add_evaluator(EvaluateFunction evaluate, std::vector<std::string> figures = {}) {
+    job_.evaluators.push_back({std::move(evaluate), std::move(figures)});
+  }
   /// Each evaluation adds the mean loss of each: "eval_loss", or "eval_NAME_loss" of several. They
   /// have the losses of the training data sets in order, or of those that `like` has the indices
   /// of. For sentences, under every strategy.
@@ -56,7 +60,8 @@ class Trainer {
       return Metrics{{"eval_loss", task->loss(batch).tensor().template item<double>()}};
     };
     add_evaluator(ExampleEvaluator<Batch>(job_.task->module(), examples, std::move(collate),
-                                          measure, job_.arguments.per_device_eval_batch_size));
+                                          measure, job_.arguments.per_device_eval_batch_size),
+                  {"eval_loss"});
   }
   /// See trainer_callback.h for the events and their order.
   void add_callback(TrainerCallback callback) { job_.callbacks.push_back(std::move(callback)); }

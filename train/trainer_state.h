@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace ringlet::train {
 struct BestModel {
   double metric = 0;
   std::int64_t step = 0;
+  std::filesystem::path output_dir = ".";  // of its checkpoint, from the run's
   bool operator==(const BestModel&) const = default;
 };
 

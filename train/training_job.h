@@ -44,13 +44,19 @@ struct TrainingResult {
 /// below "Validation Loss".
 std::string epoch_table(const TrainingResult& result);
 
+/// The figures' names, if they are known before the first evaluation.
+struct JobEvaluator {
+  EvaluateFunction evaluate;
+  std::vector<std::string> figures;
+};
+
 /// The data that a Trainer shares with its runs.
 struct TrainingJob {
   std::unique_ptr<TrainingTask> task;
   TrainingArguments arguments;
   comm::Group group;
   std::vector<TrainerCallback> callbacks = {};
-  std::vector<EvaluateFunction> evaluators = {};
+  std::vector<JobEvaluator> evaluators = {};
   std::int64_t total_steps = 0;
   // Requests of a callback or an evaluator.
   bool stopped = false;

@@ -60,29 +60,14 @@ TrainingRun::TrainingRun(TrainingJob& job)
     if (job_.evaluators.empty())
       fail_input("metric for best model: expected an evaluator or an evaluation data set");
     metric_.emplace(arguments_);
+    check_metric();
     state_.arguments["--metric-for-best-model"] = metric_->describe();
   }
-  best_folder_ = arguments_.output_dir;
   if (!arguments_.resume_from_checkpoint.empty()) take_checkpoint();
   task_.seek(state_.position);
   if (arguments_.output_dir.empty() || !writes()) return;
   prepare_output(arguments_.output_dir, state_.step);
   metrics_.emplace(arguments_.output_dir / kMetrics, state_.step, arguments_.tensorboard);
-}
-
-void TrainingRun::take_checkpoint() {
-  if (writes())
-    for (const std::filesystem::path& stray : later_strays(arguments_.resume_from_checkpoint))
-      note(stray.string() + ": is no checkpoint (no trainer_state.json) and is passed over");
-  const BegunRun begun{state_, total(),
-                       [this](std::size_t epoch) { return task_.steps_per_epoch(epoch); },
-                       arguments_.load_best_model_at_end};
-  const Resumed resumed =
-      resume(arguments_.resume_from_checkpoint, begun, task_.module(), *optimizer_, job_.group);
-  state_ = resumed.state;
-  best_folder_ = resumed.output_dir;
-  default_generator() = state_.generator;
-  call(&TrainerCallback::load_state, state_.callbacks);
 }
 
 TrainingRun::~TrainingRun() { task_.use_graphs(nullptr); }
@@ -245,54 +230,6 @@ double TrainingRun::epoch() const {
   const Position& at = state_.position;
   return static_cast<double>(at.epoch) +
          static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
-}
-
-TrainingRun::Evaluation TrainingRun::evaluate() {
-  EvaluationPoint point{state_.step, epoch(), {}, job_.group};
-  if (!arguments_.output_dir.empty()) point.output = arguments_.output_dir / "eval";
-  EvaluationReport report{point};
-  for (const EvaluateFunction& evaluate : job_.evaluators)
-    for (auto& metric : evaluate(point)) report.metrics.push_back(std::move(metric));
-  task_.module().train();
-  if (report.metrics.empty() && !metric_) return {};
-  if (metric_) {
-    const double value = metric_->value(report.metrics, job_.group);
-    report.improvement = metric_->improvement(value, state_.best);
-    if (*report.improvement > 0) {
-      state_.best = {value, state_.step};
-      best_folder_ = arguments_.output_dir;
-    }
-  }
-  log({point.step, point.epoch, report.metrics});
-  call(&TrainerCallback::on_evaluate, report);
-  return {std::move(report.metrics), report.improvement > 0.0};
-}
-
-void TrainingRun::load_best() {
-  if (state_.best)
-    load_checkpoint_model(checkpoint_path(best_folder_, state_.best->step), task_.module());
-  else if (writes())
-    note("load best model at end: no evaluation had a finite figure, so the last model is kept");
-}
-
-void TrainingRun::save() {
-  saving_ = true;
-  state_.generator = default_generator();
-  state_.callbacks.clear();
-  for (const TrainerCallback& callback : job_.callbacks) {
-    if (!callback.state) continue;
-    CallbackState counts = callback.state();
-    state_.callbacks.merge(counts);
-    RINGLET_CHECK(counts.empty(), "[trainer] two callbacks keep a count ", counts.begin()->first);
-  }
-  const auto target = checkpoint_path(arguments_.output_dir, state_.step);
-  save_checkpoint(target, task_.module(), *optimizer_, state_);
-  std::set<std::int64_t> kept{state_.step};
-  if (state_.best) kept.insert(state_.best->step);
-  if (writes()) rotate_checkpoints(arguments_.output_dir, arguments_.save_total_limit, kept);
-  saving_ = false;
-  saved_ = state_.step;
-  call(&TrainerCallback::on_save, target);
 }
 
 }  // namespace ringlet::train

@@ -38,6 +38,7 @@ class TrainingRun {
     bool is_best = false;
   };
 
+  void check_metric() const;
   /// Continues from a checkpoint.
   void take_checkpoint();
   void load_best();
@@ -87,10 +88,9 @@ class TrainingRun {
   TrainingResult result_;
   StepSums sums_{state_, result_};
   std::optional<MetricsWriter> metrics_;
-  std::deque<Given> given_;            // oldest first
-  std::int64_t reading_ = 0;           // the step that an error names
-  std::optional<BestMetric> metric_;   // none: evaluations are not compared
-  std::filesystem::path best_folder_;  // of the best evaluation's checkpoint
+  std::deque<Given> given_;           // oldest first
+  std::int64_t reading_ = 0;          // the step that an error names
+  std::optional<BestMetric> metric_;  // none: evaluations are not compared
   bool in_epoch_ = false;
   bool stopping_ = false;  // all ranks have agreed to
   bool saving_ = false;

@@ -59,6 +59,25 @@ TEST_CASE("a run stops early, with the best model and its card, alone and on two
   }
 }
 
+TEST_CASE("a mistyped --metric-for-best-model is refused before the first step, with the names") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> names{"eval_nli-dev_loss", "eval_sts-dev_loss", "nli-dev_accuracy",
+                                       "sts-dev_pearson_cosine", "sts-dev_spearman_cosine"};
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  const auto refused = [&](const std::string& options, const std::string& found) {
+    check_refused(run(tiny_training(folder / "out", 2, options)),
+                  str("metric for best model: expected one of ", list, ", found '", found, "'"));
+    CHECK(!ringlet::path_exists(folder / "out/metrics.jsonl"));
+  };
+  refused("--metric-for-best-model sts-dev_spearman", "sts-dev_spearman");
+  refused("--load-best-model-at-end", "loss");
+  // All of them can be chosen.
+  REQUIRE_EQ(run(tiny_training(folder / "all", 2)).code, 0);
+  for (const std::string& name : names)
+    CHECK_EQ(column(folder / "all/metrics.jsonl", name).size(), 1);
+}
+
 TEST_CASE("a run says what it trains, and --save-total-limit keeps the last checkpoint") {
   const TemporaryFolder folder;
   const Outcome outcome =

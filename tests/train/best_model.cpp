@@ -180,8 +180,16 @@ TEST_CASE("stopped and resumed, a run has the best evaluation of the run that wa
 
   arguments.output_dir = folder / "elsewhere";  // the best model stays in the first folder
   Run moved(arguments, kScores);
+  moved.trainer->add_callback(
+      {.on_step_end = [&](const StepReport&) { moved.trainer->stop(/*save=*/true); }});
   CHECK(moved.trainer->train().best->step == 4);
   CHECK(parameter_values(*moved.loss) == parameter_values(*whole.loss));
+  // A third folder goes on from the second, and the best model is in the first.
+  arguments.resume_from_checkpoint = folder / "elsewhere";
+  arguments.output_dir = folder / "last/run";
+  Run again(arguments, kScores);
+  CHECK(again.trainer->train().best->output_dir == "../../out");
+  CHECK(parameter_values(*again.loss) == parameter_values(*whole.loss));
 
   std::filesystem::remove_all(folder / "out/checkpoint-4");
   arguments.resume_from_checkpoint = folder / "out/checkpoint-7/";
@@ -210,6 +218,13 @@ TEST_CASE("a metric that no evaluator has is refused with those there are") {
   CHECK_THROWS_WITH_AS(run.trainer->train(),
                        "metric for best model: expected one of dev_score, found 'accuracy' "
                        "(training step 2)",
+                       InputError);
+  Trainer named(*run.loss, {words::dataset(8, 2)}, words::tokenizer(), arguments);
+  named.add_callback({.on_train_begin = [](const TrainingArguments&) { FAIL("it begins"); }});
+  named.add_eval_datasets({words::dataset(8, 2)});
+  named.add_evaluator([](const EvaluationPoint&) { return Metrics{{"dev_f1", 1}}; }, {"dev_f1"});
+  CHECK_THROWS_WITH_AS(named.train(),
+                       "metric for best model: expected one of eval_loss, dev_f1, found 'accuracy'",
                        InputError);
   Trainer none(*run.loss, {words::dataset(8, 2)}, words::tokenizer(), arguments);
   none.add_callback({.on_train_begin = [](const TrainingArguments&) { FAIL("it begins"); }});

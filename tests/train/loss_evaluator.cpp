@@ -70,6 +70,9 @@ TEST_CASE("each evaluation adds the losses of the evaluation data sets, by the r
   CHECK(two[1].first == "eval_a_loss");
   CHECK(two[0].second == doctest::Approx(mean_by_rows(*first, b)).epsilon(1e-6));
   CHECK(two[1].second == doctest::Approx(mean_by_rows(*second, a)).epsilon(1e-6));
+  CHECK_THROWS_WITH_AS(train({a, b}, {1}), "[trainer] 2 evaluation data sets, and the losses of 1",
+                       Error);
+  CHECK_THROWS_WITH_AS(train({a}, {2}), "[trainer] training data set 2 of 2", Error);
   CHECK_THROWS_WITH_AS(train({words::scored_dataset(6)}, {}),
                        "scores: expected columns like those of words", InputError);
 }

@@ -84,6 +84,14 @@ TEST_CASE_FIXTURE(Fixture, "a stop that an event after the checkpoint requests l
   CHECK(latest_checkpoint(folder / "out") == folder / "out/checkpoint-2");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a callback's count that no checkpoint could bring back is refused") {
+  trainer.add_callback({.state = [] { return CallbackState{{"left", -1}}; }});
+  CHECK_THROWS_WITH_AS(trainer.train(),
+                       "[trainer] a callback's count left: expected 0 or more, found -1 (training "
+                       "step 2, saving a checkpoint)",
+                       Error);
+}
+
 TEST_CASE_FIXTURE(Fixture, "counts of callbacks are kept in checkpoints; two of one name are not") {
   std::int64_t steps = 0, loaded = -1;
   trainer.add_callback(

@@ -13,7 +13,6 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
-#include "ringlet/train/best_metric.h"
 #include "ringlet/train/cli/curves.h"
 #include "ringlet/train/cli/epoch_lines.h"
 #include "ringlet/train/cli/existing_device.h"
@@ -132,19 +131,22 @@ void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDat
                    const std::string& name, const models::SentenceEncoder& encoder,
                    const std::shared_ptr<models::SoftmaxLoss>& classifier, std::size_t batch_size) {
   if (dataset->target() == train::Target::score) {
+    const std::string ending = '_' + encoder.sentence_config().similarity_fn_name;
     trainer.add_evaluator(
         [encoder, dev = train::EmbeddingSimilarityEvaluator(*dataset, {.name = name})](
-            const auto& at) { return dev.evaluate(encoder, at); });
+            const auto& at) { return dev.evaluate(encoder, at); },
+        {name + "_pearson" + ending, name + "_spearman" + ending});
   } else {
     trainer.add_evaluator(
         [encoder, classifier,
          dev = train::LabelAccuracyEvaluator(dataset, {.name = name, .batch_size = batch_size})](
-            const auto& at) { return dev.evaluate(*classifier, encoder.tokenizer(), at); });
+            const auto& at) { return dev.evaluate(*classifier, encoder.tokenizer(), at); },
+        {name + "_accuracy"});
   }
 }
 
-/// The losses of the evaluation data for which a loss is trained; their number.
-std::size_t add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
+/// The losses of the evaluation data for which a loss is trained.
+void add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
   train::Datasets datasets;
   std::vector<std::size_t> like;
   for (const auto& dataset : data.eval)
@@ -153,7 +155,6 @@ std::size_t add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
       like.push_back(*source);
     }
   if (!datasets.empty()) trainer.add_eval_datasets(datasets, like);
-  return datasets.size();
 }
 
 }  // namespace
@@ -181,16 +182,12 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
   train::TrainingArguments arguments = training_arguments(options, plan.data);
   arguments.prompts = read_prompts(options.prompts, encoder);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
-  const std::size_t losses_evaluated = add_eval_losses(trainer, plan.data);
+  add_eval_losses(trainer, plan.data);
   const std::vector<std::string> names = train::short_names(plan.data.eval);
   for (std::size_t i = 0; i < names.size(); ++i)
     add_evaluator(trainer, plan.data.eval[i], names[i], encoder, losses.classifier,
                   arguments.per_device_eval_batch_size);
 
-  if (train::BestMetric::is_wanted(arguments) && arguments.metric_for_best_model.empty() &&
-      losses_evaluated != 1)
-    fail_input("--metric-for-best-model: expected a figure, as there are ", losses_evaluated,
-               " evaluation losses");
   if (options.evaluation.early_stopping.patience > 0)
     trainer.add_callback(train::early_stopping(trainer, options.evaluation.early_stopping));
 
@@ -199,11 +196,13 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
         train::record_timeline(train::TimelineFiles(options.timeline), encoder.device(), group));
 
   const bool show = first && !options.no_progress;
-  if (first && options.data.data.empty() && !options.resume)
-    fmt::print(stderr, "no --data: trains on generated sentences\n");
-  if (show && !options.resume && plan.data.sources.size() > 1)
-    fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
-  if (show) fmt::print(stderr, "{}", trainer.header());
+  trainer.add_callback({.on_train_begin = [&](const auto&) {
+    if (first && options.data.data.empty() && !options.resume)
+      fmt::print(stderr, "no --data: trains on generated sentences\n");
+    if (show && !options.resume && plan.data.sources.size() > 1)
+      fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
+    if (show) fmt::print(stderr, "{}", trainer.header());
+  }});
   const train::TrainingResult result = run_training(trainer, first, show);
   if (show && result.steps < trainer.total_steps())
     fmt::print(stderr, "stopped early, after step {} of {}\n", result.steps, trainer.total_steps());
