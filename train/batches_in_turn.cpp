@@ -4,25 +4,50 @@
 
 namespace ringlet::train {
 
+namespace {
+
+/// The rows of a rank's batches. A rank without any has a row, of which it takes an empty batch.
+std::shared_ptr<const TextDataset> rows_of_rank(const TextDataset& all, std::size_t batch_size,
+                                                std::size_t rank, std::size_t ranks) {
+  auto mine = std::make_shared<TextDataset>(all.name(), all.columns(), all.target());
+  const auto add = [&](std::size_t row) {
+    const RowTexts texts = all.texts(row);
+    const bool labels = all.target() == Target::label, scores = all.target() == Target::score;
+    mine->add_row({texts.begin(), texts.end()}, labels   ? all.label(row)
+                                                : scores ? all.score(row)
+                                                         : 0);
+  };
+  for (std::size_t begin = rank * batch_size; begin < all.size(); begin += ranks * batch_size)
+    for (std::size_t row = begin; row < std::min(begin + batch_size, all.size()); ++row) add(row);
+  if (mine->size() == 0) add(0);
+  return mine;
+}
+
+}  // namespace
+
 void for_batches_in_turn(
     const std::shared_ptr<const TextDataset>& dataset, const models::Tokenizer& tokenizer,
     const InTurnOptions& options, const comm::Group& group,
     const std::function<void(const models::PackedBatch& batch, std::int64_t number)>& run) {
-  Loader loader({dataset}, tokenizer,
-                {.batch_size = std::min(options.batch_size, dataset->size()),
+  const auto rank = static_cast<std::size_t>(group.rank());
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const std::size_t batches = (dataset->size() + options.batch_size - 1) / options.batch_size;
+  const auto mine = ranks == 1 ? dataset : rows_of_rank(*dataset, options.batch_size, rank, ranks);
+  Loader loader({mine}, tokenizer,
+                {.batch_size = std::min(options.batch_size, mine->size()),
                  .shuffle = false,
                  .max_length = options.max_length,
                  .padded = options.padded,
                  .prompts = options.prompts});
-  const std::int64_t rank = group.rank(), ranks = group.size();
-  std::int64_t number = 0;
   models::PackedBatch last;
+  std::size_t number = rank;
   for (const models::PackedBatch& batch : loader) {
-    if (number % ranks == rank) run(batch, number);
-    ++number;
+    if (number < batches) run(batch, static_cast<std::int64_t>(number));
+    number += ranks;
     last = batch;
   }
-  if (number % ranks != 0 && rank >= number % ranks) run(last.select({}), -1);
+  if (rank >= batches || (batches % ranks != 0 && rank >= batches % ranks))
+    run(last.select({}), -1);
 }
 
 }  // namespace ringlet::train

@@ -9,43 +9,13 @@
 
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/argument_text.h"
-#include "ringlet/train/data/lines.h"
-#include "ringlet/train/metrics.h"
+#include "ringlet/train/evaluation_log.h"
 #include "ringlet/train/progress.h"
 
 namespace ringlet::train {
 namespace {
 
 constexpr const char* kDocs = "https://sbert.net/docs/package_reference/sentence_transformer";
-
-/// An evaluation, and the training loss that was logged before.
-struct Row {
-  std::int64_t step = 0;
-  double epoch = 0;
-  std::string loss = "-";
-  Metrics metrics;
-};
-
-std::vector<Row> read_rows(const std::filesystem::path& metrics) {
-  std::vector<Row> rows;
-  if (metrics.empty() || !path_exists(metrics)) return rows;
-  std::string loss = "-";
-  LineReader lines(metrics);
-  while (const auto line = lines.next()) {
-    const auto json = nlohmann::ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !json.contains("step") || !json.contains("epoch"))
-      lines.fail_here("expected an object with a step and an epoch");
-    if (json.contains("loss")) {
-      loss = json["loss"].is_number() ? fmt::format("{:.4f}", json["loss"].get<double>()) : "nan";
-      continue;
-    }
-    Row& row = rows.emplace_back(Row{json["step"], json["epoch"], loss, {}});
-    for (const auto& [name, value] : json.items())
-      if (name != "step" && name != "epoch" && value.is_number())
-        row.metrics.emplace_back(name, value.get<double>());
-  }
-  return rows;
-}
 
 /// Strings of YAML in double quotes, which are JSON's.
 std::string quoted(const std::string& text) {
@@ -89,8 +59,8 @@ class Writer {
  public:
   Writer(const ModelCard& card, const models::SentenceEncoder& model,
          const TrainingArguments& arguments)
-      : card_(card), model_(model), arguments_(arguments), rows_(read_rows(card.metrics)) {
-    for (const Row& row : rows_)
+      : card_(card), model_(model), arguments_(arguments), log_(logged_evaluations(card.metrics)) {
+    for (const LoggedEvaluation& row : log_)
       if (!card.step || row.step == *card.step) results_ = row.metrics;
   }
 
@@ -103,7 +73,9 @@ class Writer {
     datasets("Training", card_.train_datasets);
     datasets("Evaluation", card_.eval_datasets);
     hyperparameters();
-    logs();
+    if (!log_.empty())
+      line("\n### Training Logs\n{}{}", to_markdown(log_, card_.step),
+           card_.step ? "\n* The bold row denotes the saved checkpoint." : "");
     return std::move(text_);
   }
 
@@ -234,32 +206,10 @@ class Writer {
     line("\n</details>");
   }
 
-  /// A line for each evaluation; that of the saved model is bold.
-  void logs() {
-    if (rows_.empty()) return;
-    std::string first = "| Epoch | Step | Training Loss |", rule = "|:---:|:---:|:---:|";
-    for (const auto& metric : rows_.back().metrics) {
-      first += ' ' + metric.first + " |";
-      rule += ":---:|";
-    }
-    line("\n### Training Logs\n{}\n{}", first, rule);
-    for (const Row& row : rows_) {
-      const char* const mark = card_.step == row.step ? "**" : "";
-      text_ += fmt::format("| {0}{1:.4f}{0} | {0}{2}{0} | {0}{3}{0} |", mark, row.epoch, row.step,
-                           row.loss);
-      for (const auto& metric : rows_.back().metrics) {
-        const auto value = find_metric(row.metrics, metric.first);
-        text_ += fmt::format(" {0}{1}{0} |", mark, value ? fmt::format("{:.4f}", *value) : "-");
-      }
-      text_ += '\n';
-    }
-    if (card_.step) line("\n* The bold row denotes the saved checkpoint.");
-  }
-
   const ModelCard& card_;
   const models::SentenceEncoder& model_;
   const TrainingArguments& arguments_;
-  std::vector<Row> rows_;
+  std::vector<LoggedEvaluation> log_;
   Metrics results_;  // of the saved model
   std::string text_;
 };

@@ -181,6 +181,13 @@ class Training(Scratch):
         encoder = ringlet.SentenceEncoder(self.folder / "two/model")
         self.assertEqual(encoder.encode(TEXTS).shape, (len(TEXTS), encoder.dimension))
 
+    def test_a_memory_limit_ends_with_the_run(self):
+        ringlet.train(self.config(), output=self.folder / "out", memory_limit="40MiB")
+        encoder = ringlet.SentenceEncoder(self.folder / "out/model")
+        # The feed-forward layer of one batch has more than 40 MiB.
+        texts = [f"{n} dogs and {n * n} cats run after {n + 1} children." for n in range(4000)]
+        self.assertEqual(encoder.encode(texts, batch_tokens=1 << 20).shape, (4000, encoder.dimension))
+
     def test_ctrl_c_saves_a_checkpoint_and_is_a_keyboard_interrupt(self):
         output = self.folder / "out"
         code = f"import ringlet; ringlet.train({str(self.config())!r}, output={str(output)!r}, max_steps=4000)"

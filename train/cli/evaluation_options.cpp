@@ -9,11 +9,16 @@
 namespace ringlet::cli {
 namespace {
 
+using train::EvalStrategy;
+using train::SaveStrategy;
+
 /// Option `steps` with another strategy than steps would have no effect.
-void check_interval(const std::string& strategy, const char* steps, std::int64_t interval) {
-  if (interval > 0 && !strategy.empty() && strategy != "steps")
+template <class Strategy, std::size_t n>
+void check_interval(const std::optional<Strategy>& strategy, const Names<Strategy, n>& names,
+                    const char* steps, std::int64_t interval) {
+  if (interval > 0 && strategy && *strategy != Strategy::steps)
     fail_input(steps, ' ', interval, ": needs --", std::string_view(steps).substr(2, 4),
-               "-strategy steps, found ", strategy);
+               "-strategy steps, found ", names(*strategy));
 }
 
 }  // namespace
@@ -21,21 +26,16 @@ void check_interval(const std::string& strategy, const char* steps, std::int64_t
 void add_evaluation_options(CLI::App& command, EvaluationOptions& options,
                             train::TrainingArguments& a) {
   constexpr std::int64_t kMany = std::int64_t{1} << 40;
-  const auto add_strategy = [&](const char* name, std::string& value, const auto& names,
-                                const char* help) {
-    command.add_option(name, value, help)
-        ->check(CLI::IsMember(std::vector<std::string>(names.all.begin(), names.all.end())));
-  };
-  add_strategy("--eval-strategy", options.eval_strategy, train::kEvalStrategies,
-               "When to evaluate: epoch, the default; steps, with --eval-steps; or no");
+  add_choice(command, "--eval-strategy", options.eval_strategy, train::kEvalStrategies,
+             "When to evaluate: epoch, the default; steps, with --eval-steps; or no");
   add_number(command, "--eval-steps", a.eval_steps, std::int64_t{0}, kMany,
              "Evaluate every so many steps and at the last, not after each epoch");
   add_number(command, "--eval-batch", a.per_device_eval_batch_size, 1, 1 << 20,
              "Rows of a batch whose loss or labels are evaluated")
       ->capture_default_str();
-  add_strategy("--save-strategy", options.save_strategy, train::kSaveStrategies,
-               "When to save a checkpoint: no, the default; steps, with --save-steps; epoch; or "
-               "best, after each evaluation with the best metric so far");
+  add_choice(command, "--save-strategy", options.save_strategy, train::kSaveStrategies,
+             "When to save a checkpoint: no, the default; steps, with --save-steps; epoch; or "
+             "best, after each evaluation with the best metric so far");
   add_number(command, "--save-steps", a.save_steps, std::int64_t{0}, kMany,
              "A checkpoint every so many steps and at the last");
   add_number(command, "--save-total-limit", a.save_total_limit, 0, 1 << 20,
@@ -57,18 +57,19 @@ void add_evaluation_options(CLI::App& command, EvaluationOptions& options,
 }
 
 void check(const EvaluationOptions& options, const train::TrainingArguments& a) {
-  check_interval(options.eval_strategy, "--eval-steps", a.eval_steps);
-  check_interval(options.save_strategy, "--save-steps", a.save_steps);
-  if (options.save_strategy == "steps" && a.save_steps == 0)
+  check_interval(options.eval_strategy, train::kEvalStrategies, "--eval-steps", a.eval_steps);
+  check_interval(options.save_strategy, train::kSaveStrategies, "--save-steps", a.save_steps);
+  if (options.save_strategy == SaveStrategy::steps && a.save_steps == 0)
     fail_input("--save-strategy steps: needs --save-steps");
-  const bool compares = train::BestMetric::is_wanted(a) || options.save_strategy == "best";
+  const bool compares =
+      train::BestMetric::is_wanted(a) || options.save_strategy == SaveStrategy::best;
   const auto needs_metric = [&](const char* option, bool given) {
     if (given && !compares)
       fail_input(option, ": needs --metric-for-best-model or --load-best-model-at-end");
   };
   needs_metric("--early-stopping-patience", options.early_stopping.patience > 0);
   needs_metric("--greater-is-better", a.greater_is_better.has_value());
-  if (compares && options.eval_strategy == "no")
+  if (compares && options.eval_strategy == EvalStrategy::no)
     fail_input("--eval-strategy no: the best evaluation needs steps or epoch");
   if (options.early_stopping.threshold > 0 && options.early_stopping.patience == 0)
     fail_input("--early-stopping-threshold ", options.early_stopping.threshold,
@@ -76,13 +77,12 @@ void check(const EvaluationOptions& options, const train::TrainingArguments& a) 
 }
 
 void set_strategies(const EvaluationOptions& options, train::TrainingArguments& arguments) {
-  const auto by_steps = [](const std::string& given, std::int64_t steps, const char* otherwise) {
-    return !given.empty() ? given : steps > 0 ? "steps" : otherwise;
+  const auto by_steps = [](auto given, std::int64_t steps, auto otherwise) {
+    return given.value_or(steps > 0 ? decltype(otherwise)::steps : otherwise);
   };
   arguments.eval_strategy =
-      train::kEvalStrategies.parse(by_steps(options.eval_strategy, arguments.eval_steps, "epoch"));
-  arguments.save_strategy =
-      train::kSaveStrategies.parse(by_steps(options.save_strategy, arguments.save_steps, "no"));
+      by_steps(options.eval_strategy, arguments.eval_steps, EvalStrategy::epoch);
+  arguments.save_strategy = by_steps(options.save_strategy, arguments.save_steps, SaveStrategy::no);
   // Without steps given it has no effect, and no model card names it.
   if (arguments.save_steps == 0) arguments.save_steps = train::TrainingArguments{}.save_steps;
 }

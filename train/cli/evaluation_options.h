@@ -1,7 +1,7 @@
 // The options of `ringlet train` about evaluations, checkpoints and the best model.
 #pragma once
 
-#include <string>
+#include <optional>
 
 #include "ringlet/train/early_stopping.h"
 #include "ringlet/train/trainer_arguments.h"
@@ -14,8 +14,8 @@ namespace ringlet::cli {
 
 /// Next to the trainer's arguments.
 struct EvaluationOptions {
-  std::string eval_strategy;  // empty: epoch, or steps with --eval-steps
-  std::string save_strategy;  // empty: no, or steps with --save-steps
+  std::optional<train::EvalStrategy> eval_strategy;  // none: epoch, or steps with --eval-steps
+  std::optional<train::SaveStrategy> save_strategy;  // none: no, or steps with --save-steps
   train::EarlyStoppingOptions early_stopping{.patience = 0};  // 0: none
 };
 

@@ -55,14 +55,8 @@ void add_loss_options(CLI::App& command, LossOptions& options) {
              "cosent, angle, mnrl, symmetric: factor of the similarities (20)");
   add_number(command, "--margin", options.margin, 0.0, 1e3,
              "triplet, batch_hard (5), contrastive, online_contrastive (0.5): the margin");
-  command
-      .add_option_function<std::string>(
-          "--distance",
-          [&options](const std::string& text) {
-            options.distance = models::kDistances.parse(text);
-          },
-          "Distance of the losses with a margin: " + models::kDistances.list())
-      ->check(parsed_by([](const std::string& text) { return models::kDistances.parse(text); }));
+  add_choice(command, "--distance", options.distance, models::kDistances,
+             "Distance of the losses with a margin");
   command
       .add_option("--matryoshka-dims", options.matryoshka_dims,
                   "Train the first values of each embedding, too: for example 384,128,32")

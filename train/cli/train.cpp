@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
@@ -57,6 +59,31 @@ std::chrono::seconds patience(const comm::Environment& environment) {
   return std::chrono::seconds(environment.restart_count > 0 ? 30 : 0);
 }
 
+/// The memory limit of a device, until the run ends.
+class MemoryLimit {
+ public:
+  MemoryLimit(Device device, std::size_t nbytes)
+      : device_(device), before_(memory_stats(device).limit) {
+    set_memory_limit(device, nbytes);
+  }
+  ~MemoryLimit() { set_memory_limit(device_, before_); }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  Device device_;
+  std::size_t before_;
+};
+
+/// The devices of a run's threads.
+std::set<Device> devices_of(const TrainOptions& options, Device device, bool launched) {
+  std::set<Device> devices{device};
+  devices.insert(options.arguments.devices.begin(), options.arguments.devices.end());
+  for (int i = 0; !launched && device.type != DeviceType::cpu && i < options.devices; ++i)
+    devices.insert(device_of_rank(device, i));
+  return devices;
+}
+
 void train_model(TrainOptions options) {
   const train::Strategy strategy =
       of_option("--strategy", [&] { return train::kStrategies.parse(options.strategy); });
@@ -78,8 +105,9 @@ void train_model(TrainOptions options) {
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   check_random_weights(plan);
   if (environment.rank == 0 && !options.resume) note_random_weights(options);
-  set_memory_limit(device, options.memory_limit);
-  for (const Device one : options.arguments.devices) set_memory_limit(one, options.memory_limit);
+  std::deque<MemoryLimit> limits;
+  for (const Device one : devices_of(options, device, launched))
+    limits.emplace_back(one, options.memory_limit);
   if (launched)
     return comm::run_from_env([&](const comm::Group& world) { train_rank(plan, world); },
                               group_options(options));
@@ -92,7 +120,6 @@ void train_model(TrainOptions options) {
     TrainPlan own = plan;
     const Device mine = device_of_rank(device, group.rank());
     own.options.model.device = str(mine);
-    set_memory_limit(mine, options.memory_limit);
     const DefaultDeviceGuard here(mine);
     train_rank(own, group);
   };

@@ -142,13 +142,10 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   add_choice(command, "--dealing", a.multi_dataset_batch_sampler, train::kDealings,
              "How batches of several data sets alternate: proportional uses every row, round_robin "
              "ends an epoch with the smallest data set");
-  command
-      .add_option("--batch-sampler", options.batch_sampler,
-                  "Which rows form a batch: batch_sampler, their order; no_duplicates, the default "
-                  "for mnrl and symmetric, none that share a text; group_by_label, the default "
-                  "for batch_hard, some of each label")
-      ->check(CLI::IsMember(std::vector<std::string>(train::kBatchSamplers.all.begin(),
-                                                     train::kBatchSamplers.all.end())));
+  add_choice(command, "--batch-sampler", options.batch_sampler, train::kBatchSamplers,
+             "Which rows form a batch: batch_sampler, their order; no_duplicates, the default for "
+             "mnrl and symmetric, none that share a text; group_by_label, the default for "
+             "batch_hard, some of each label");
   command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
   command.add_flag("--gradient-checkpointing", a.gradient_checkpointing,
                    "Compute each layer again in backward: less memory, one more forward");
@@ -167,14 +164,14 @@ void check_strategy_options(const TrainOptions& options, train::Strategy strateg
   const auto text = [](bool value) { return value ? "true" : "false"; };
   if (options.bucket_cap_mb)
     needs(train::Strategy::ddp, "--bucket-cap-mb", str(*options.bucket_cap_mb));
+  if (options.reshard_after_forward)
+    needs(train::Strategy::fsdp, "--reshard-after-forward", text(*options.reshard_after_forward));
+  if (options.prefetch) needs(train::Strategy::fsdp, "--prefetch", text(*options.prefetch));
   if (!options.units.classes.empty())
     needs(train::Strategy::fsdp, "--fsdp-units",
           fmt::format("{}", fmt::join(options.units.classes, ",")));
   if (options.units.min_numel > 0)
     needs(train::Strategy::fsdp, "--fsdp-min-num-params", str(options.units.min_numel));
-  if (options.reshard_after_forward)
-    needs(train::Strategy::fsdp, "--reshard-after-forward", text(*options.reshard_after_forward));
-  if (options.prefetch) needs(train::Strategy::fsdp, "--prefetch", text(*options.prefetch));
 }
 
 /// A run that ended before its first checkpoint leaves metrics and hidden files.
@@ -205,10 +202,10 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   add_model_options(command, options.model,
                     "A folder, or random weights: tiny, minilm-l6, bert-base or mpnet-base");
   command.get_option("--model")->check(parsed_by(models::check_model_name));
-  add_prompt_options(command, options.prompts);
   command.add_option("--vocab", options.vocab,
                      "vocab.txt or tokenizer.json of a new model; else learned from the data");
   add_data_options(command, options.data);
+  add_prompt_options(command, options.prompts);
   add_training_options(command, options);
   add_evaluation_options(command, options.evaluation, options.arguments);
   add_strategy_options(command, options);
@@ -323,17 +320,15 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   arguments.dtype = parse_dtype(options.model.dtype);
   const train::StrategyOptions usual;
   arguments.strategy_options = {
-      .units = options.units,
       .bucket_cap_mb = options.bucket_cap_mb.value_or(usual.bucket_cap_mb),
       .reshard_after_forward = options.reshard_after_forward.value_or(usual.reshard_after_forward),
       .prefetch = options.prefetch.value_or(usual.prefetch),
+      .units = options.units,
       .on_note = group_options(options).on_note};
   if (options.resume) arguments.resume_from_checkpoint = arguments.output_dir;
-  if (!options.batch_sampler.empty())
-    arguments.batch_sampler = train::kBatchSamplers.parse(options.batch_sampler);
   for (const Source& source : data.sources)
-    if (options.batch_sampler.empty())
-      arguments.batch_sampler = sampler_of(source.loss).value_or(arguments.batch_sampler);
+    arguments.batch_sampler = sampler_of(source.loss).value_or(arguments.batch_sampler);
+  arguments.batch_sampler = options.batch_sampler.value_or(arguments.batch_sampler);
   return arguments;
 }
 

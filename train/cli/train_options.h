@@ -29,7 +29,7 @@ struct TrainOptions {
                                      .learning_rate = 0,
                                      .logging_steps = 10,
                                      .save_steps = 0};
-  std::string batch_sampler;  // empty: what the losses need
+  std::optional<train::BatchSampler> batch_sampler;  // none: what the losses need
   EvaluationOptions evaluation;
   double warmup = 0.1;
   bool resume = false;
