@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// The processes whose parent this is.
+/// The child processes.
 std::vector<pid_t> ranks_of(pid_t parent) {
   std::vector<pid_t> children;
   for (const auto& thread : fs::directory_iterator(str("/proc/", parent, "/task"))) {
