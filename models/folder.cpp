@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
-#include <optional>
-#include <set>
 
 #include "ringlet/core/base/quote.h"
-#include "ringlet/core/io/safetensors.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/models/json.h"
 #include "ringlet/models/tokenizer/json_node.h"
-#include "ringlet/nn/lora.h"
-#include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
 namespace fs = std::filesystem;
@@ -158,87 +153,6 @@ void read_pooling_module(const fs::path& path, SentenceSettings& settings) {
   j.refuse_unused();
 }
 
-void read_normalize(const fs::path& path, SentenceSettings& settings) {
-  settings.normalize = true;
-  if (!path_exists(path)) return;
-  JsonObject j(path);
-  for (const char* key : {"module_input_name", "module_output_name"})
-    j.require(key, "sentence_embedding");
-  j.name_unused(settings.unused_keys);
-}
-
-/// The folder of a module; InputError if its type is not `expected`.
-fs::path module_folder(const fs::path& folder, JsonObject& module, const std::string& expected) {
-  const auto type = module.get<std::string>("type");
-  const std::string name = type.substr(type.rfind('.') + 1);
-  if (!type.starts_with("sentence_transformers.") || name != expected)
-    fail_input(module.source(), ": ", quote(name == expected ? type : name),
-               " is not supported; expected ", expected,
-               ", of Sentence Transformers' Transformer, Pooling and Normalize in this order");
-  const auto path = module.get<std::string>("path");
-  for (const fs::path& part : fs::path(path))
-    if (part == ".." || part == "/")
-      fail_input(module.source(), ": path ", quote(path), ": expected a folder in this folder");
-  return path.empty() ? folder : folder / path;
-}
-
-void replace_suffix(std::string& name, const std::string& from, const std::string& to) {
-  if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
-}
-
-// The name that the model uses for a tensor of a checkpoint.
-std::string model_name(std::string name) {
-  for (const char* prefix : {"bert.", "mpnet."})
-    if (name.starts_with(prefix)) name.erase(0, std::string(prefix).size());
-  replace_suffix(name, "LayerNorm.gamma", "LayerNorm.weight");
-  replace_suffix(name, "LayerNorm.beta", "LayerNorm.bias");
-  return name;
-}
-
-SafeTensors open_weights(const fs::path& folder) {
-  const bool safe = path_exists(folder / "model.safetensors") ||
-                    path_exists(folder / "model.safetensors.index.json");
-  if (!safe && path_exists(folder / "pytorch_model.bin"))
-    fail_input((folder / "pytorch_model.bin").string(),
-               ": pickled weights are not read; convert them with python -c \"from transformers "
-               "import AutoModel; AutoModel.from_pretrained('",
-               folder.string(), "').save_pretrained('", folder.string(), "')\"");
-  return SafeTensors::open(folder);
-}
-
-// In storage of its own, so that it moves and is written by itself. f32 stays in the mapping; other
-// dtypes do until they are first looked at, so that a rank that keeps a shard converts no more.
-Tensor weight(const SafeTensors& file, const std::string& name) {
-  if (file.dtype(name) == DType::f32) {
-    const Tensor mapped = file.load(name);
-    auto* bytes = const_cast<std::byte*>(mapped.bytes());
-    auto alone = std::make_shared<Storage>(bytes, mapped.nbytes(), mapped.device(),
-                                           [storage = mapped.storage()] {});
-    return Tensor(std::move(alone), 0, mapped.shape(), mapped.dtype());
-  }
-  const Shape shape = file.shape(name);
-  const std::size_t nbytes = static_cast<std::size_t>(shape.numel()) * sizeof(float);
-  const auto convert = [file, name, shape, nbytes](std::byte* bytes) {
-    Tensor value(std::make_shared<Storage>(bytes, nbytes, Device{}, [] {}), 0, shape, DType::f32);
-    file.load_into(name, value);
-  };
-  return Tensor(std::make_shared<Storage>(nbytes, Device{}, convert), 0, shape, DType::f32);
-}
-
-/// Names the key that makes Python compute in another dtype than f32. The weights' dtype counts
-/// where config.json has none.
-void name_dtype(const fs::path& folder, const SafeTensors& weights, bool all_f32,
-                std::vector<std::string>& unused_keys) {
-  JsonObject config(folder / "config.json");
-  for (const char* key : {"dtype", "torch_dtype"}) {
-    if (!config.has(key)) continue;
-    if (config.get<json>(key) != json("float32"))
-      unused_keys.push_back(config.source() + ": " + quote(key));
-    return;
-  }
-  if (!all_f32) unused_keys.push_back(weights.path().string() + ": 'dtype'");
-}
-
 /// Refuses a bare checkpoint for which Python uses a chat template or pools the last token.
 void check_bare(const fs::path& folder) {
   for (const char* name : {"chat_template.jinja", "additional_chat_templates"})
@@ -279,26 +193,11 @@ SentenceSettings read_modules(const fs::path& folder) {
     return settings;
   }
 
-  const json modules = json::parse(read_file(list), nullptr, false);
-  if (!modules.is_array() || modules.empty())
-    fail_input(list.string(), ": expected a list of modules");
   settings.config = read_sentence_config(folder, settings.unused_keys);
-  constexpr const char* kTypes[] = {"Transformer", "Pooling", "Normalize"};
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < modules.size(); ++i) {
-    JsonObject module(modules[i], str(list.string(), ": module ", i));
-    if (i >= std::size(kTypes)) fail_input(module.source(), ": expected no module after Normalize");
-    const fs::path path = module_folder(folder, module, kTypes[i]);
-    if (const auto name = module.get<std::string>("name"); !names.insert(name).second)
-      fail_input(module.source(), ": a module before it has the name ", quote(name), ", too");
-    if (i == 0) read_transformer(path, settings);
-    if (i == 1) read_pooling_module(path / "config.json", settings);
-    if (i == 2) read_normalize(path / "config.json", settings);
-    module.ignore(kHarmlessModuleKeys);
-    module.name_unused(settings.unused_keys);
-  }
-  if (modules.size() == 1)
-    fail_input(list.string(), ": expected Pooling as module 1, the list ends before it");
+  const std::vector<ModuleEntry> modules = read_module_list(list, settings.unused_keys);
+  read_transformer(modules[kTransformerModule].folder, settings);
+  read_pooling_module(modules[kPoolingModule].folder / "config.json", settings);
+  settings.after.assign(modules.begin() + kFirstAfterPooling, modules.end());
   return settings;
 }
 
@@ -328,109 +227,26 @@ SentenceSettings read_settings(const fs::path& folder) {
 }
 
 void write_settings(const fs::path& folder, const SentenceSettings& settings,
-                    std::int64_t dimension) {
-  const auto module = [](int idx, const std::string& path, const std::string& type) {
-    ordered_json j;
-    j["idx"] = idx;
-    j["name"] = std::to_string(idx);
-    j["path"] = path;
-    j["type"] = "sentence_transformers.models." + type;
-    return j;
-  };
-  ordered_json modules = ordered_json::array();
-  modules.push_back(module(0, "", "Transformer"));
-  modules.push_back(module(1, "1_Pooling", "Pooling"));
-  if (settings.normalize) modules.push_back(module(2, "2_Normalize", "Normalize"));
-  write_file(folder / "modules.json", modules.dump(2));
+                    const SentenceModules& modules) {
+  write_module_list(folder, modules);
 
   ordered_json pooling;
-  pooling["word_embedding_dimension"] = dimension;
-  pooling["pooling_mode_cls_token"] = settings.pooling == PoolingMode::cls;
-  pooling["pooling_mode_mean_tokens"] = settings.pooling == PoolingMode::mean;
-  pooling["pooling_mode_max_tokens"] = settings.pooling == PoolingMode::max;
+  pooling["word_embedding_dimension"] = modules.transformer()->config().hidden_size;
+  pooling["pooling_mode_cls_token"] = modules.pooling() == PoolingMode::cls;
+  pooling["pooling_mode_mean_tokens"] = modules.pooling() == PoolingMode::mean;
+  pooling["pooling_mode_max_tokens"] = modules.pooling() == PoolingMode::max;
   pooling["pooling_mode_mean_sqrt_len_tokens"] = false;
   pooling["pooling_mode_weightedmean_tokens"] = false;
   pooling["pooling_mode_lasttoken"] = false;
   pooling["include_prompt"] = settings.include_prompt;
   make_folders(folder / "1_Pooling");
   write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));
-  if (settings.normalize) make_folders(folder / "2_Normalize");
 
   ordered_json transformer;
   transformer["max_seq_length"] = settings.max_seq_length;
   transformer["do_lower_case"] = false;
   write_file(folder / kSentenceConfig, transformer.dump(2));
   write_sentence_config(folder, settings.config);
-}
-
-std::vector<std::string> load_weights(const fs::path& folder, Transformer& transformer,
-                                      std::vector<std::string>* unused_keys) {
-  const SafeTensors file = open_weights(folder);
-  const std::string source = file.path().string();
-  std::map<std::string, std::string> in_file;  // model name to the file's
-  for (const std::string& name : file.names()) {
-    const auto [known, is_new] = in_file.emplace(model_name(name), name);
-    if (!is_new)
-      fail_input(source, ": tensors ", quote(known->second), " and ", quote(name),
-                 " are the same parameter");
-  }
-  bool all_f32 = true;
-  for (const nn::NamedParameter& named : transformer.named_parameters()) {
-    const auto found = in_file.find(named.name);
-    if (found == in_file.end()) fail_input(source, ": tensor ", quote(named.name), " is missing");
-    const std::string& name = found->second;
-    if (file.shape(name) != named.parameter.shape())
-      fail_input(source, ": tensor ", quote(name), " has shape ", file.shape(name),
-                 ", but config.json says ", named.parameter.shape());
-    if (!is_floating(file.dtype(name)))
-      fail_input(source, ": tensor ", quote(name), " is ", file.dtype(name),
-                 ", expected f32, bf16 or f16");
-    all_f32 &= file.dtype(name) == DType::f32;
-    named.parameter.set_tensor(weight(file, name));
-    in_file.erase(found);
-  }
-  if (unused_keys != nullptr) name_dtype(folder, file, all_f32, *unused_keys);
-  std::vector<std::string> unused;
-  for (const auto& [name, original] : in_file)
-    if (!name.ends_with("position_ids")) unused.push_back(original);
-  return unused;
-}
-
-void save_weights(const fs::path& folder, const Transformer& transformer) {
-  std::vector<const nn::Lora*> adapters;
-  std::set<const void*> merged;  // into others
-  const_cast<Transformer&>(transformer).visit([&](const std::string&, nn::Module& module) {
-    const auto* const adapter = dynamic_cast<const nn::Lora*>(&module);
-    if (!adapter) return;
-    adapters.push_back(adapter);
-    const auto [a, b] = adapter->factors();
-    merged.insert({a.state().get(), b.state().get()});
-  });
-  std::vector<nn::NamedParameter> parameters = transformer.named_parameters();
-  std::erase_if(parameters, [&](const nn::NamedParameter& named) {
-    return merged.contains(named.parameter.state().get());
-  });
-  nn::WholeParameters whole(transformer);
-  std::optional<SafeTensorsWriter> writer;
-  if (whole.writes()) {
-    std::vector<SafeTensorsWriter::Entry> entries;
-    for (const auto& [name, parameter] : parameters)
-      entries.push_back({name, parameter.dtype(), parameter.shape()});
-    writer.emplace(folder / "model.safetensors", entries);
-  }
-  // One dtype: the writer keeps the order.
-  for (const auto& [name, parameter] : parameters) {
-    Tensor value = whole(parameter);
-    for (const nn::Lora* adapter : adapters) {
-      if (!(adapter->weight() == parameter)) continue;
-      const Tensor weight = value.clone();
-      const auto [a, b] = adapter->factors();
-      const Tensor whole_a = whole(a).clone();
-      value = adapter->merged(weight, whole_a, whole(b));
-    }
-    if (writer) writer->write(name, value);
-  }
-  if (writer) writer->commit();
 }
 
 }  // namespace ringlet::models

@@ -4,8 +4,6 @@
 #include <chrono>
 
 #include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/normalize.h"
-#include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/atomic_folder.h"
 #include "ringlet/core/io/file.h"
@@ -13,17 +11,17 @@
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/models/hub_cache.h"
+#include "ringlet/models/modules/normalize.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
+#include "ringlet/models/weights.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
 
 struct SentenceEncoder::State {
-  std::shared_ptr<Transformer> transformer;
+  std::shared_ptr<SentenceModules> modules;
   Tokenizer tokenizer;
-  Pooling pooling = Pooling::mean;
-  bool normalize = false;
   std::vector<std::string> unused;       // weights
   std::vector<std::string> unused_keys;  // of JSON files
   bool forward_per_column = false;
@@ -72,6 +70,11 @@ void check_room(const Tokenizer& tokenizer, std::int64_t tokens, const char* key
                " special tokens of a text, got ", tokens);
 }
 
+SentenceModules::After after_pooling(bool normalize) {
+  if (!normalize) return {};
+  return {std::make_shared<modules::Normalize>()};
+}
+
 struct Range {
   std::size_t begin, end;
 };
@@ -96,8 +99,12 @@ SentenceEncoder::SentenceEncoder(const EncoderConfig& config, Tokenizer tokenize
 
 SentenceEncoder::SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
                                  Pooling pooling, bool normalize)
-    : state_(std::make_shared<State>(
-          State{std::move(transformer), std::move(tokenizer), pooling, normalize, {}, {}})) {
+    : SentenceEncoder(std::make_shared<SentenceModules>(std::move(transformer), pooling,
+                                                        after_pooling(normalize)),
+                      std::move(tokenizer)) {}
+
+SentenceEncoder::SentenceEncoder(std::shared_ptr<SentenceModules> modules, Tokenizer tokenizer)
+    : state_(std::make_shared<State>(State{std::move(modules), std::move(tokenizer), {}, {}})) {
   check_vocabulary(config(), state_->tokenizer, "model");
   const std::int64_t limit = state_->tokenizer.max_length();
   set_max_seq_length(limit > 0 ? std::min(limit, config().max_tokens()) : config().max_tokens());
@@ -109,6 +116,8 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& mo
   SentenceSettings settings = read_settings(folder);
   const EncoderConfig config =
       EncoderConfig::from_file(settings.transformer / "config.json", &settings.unused_keys);
+  SentenceModules::After after =
+      read_modules_after(settings.after, config.hidden_size, settings.unused_keys);
   Tokenizer tokenizer = read_tokenizer(settings);
   check_vocabulary(config, tokenizer, folder.string());
   check_case(settings, tokenizer);
@@ -124,8 +133,10 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& mo
   }
   std::vector<std::string> unused =
       load_weights(settings.transformer, *transformer, &settings.unused_keys);
-  transformer->to(device);
-  SentenceEncoder encoder(transformer, std::move(tokenizer), settings.pooling, settings.normalize);
+  const auto modules =
+      std::make_shared<SentenceModules>(transformer, settings.pooling, std::move(after));
+  modules->to(device);
+  SentenceEncoder encoder(modules, std::move(tokenizer));
   encoder.state_->unused = std::move(unused);
   encoder.state_->unused_keys = std::move(settings.unused_keys);
   encoder.state_->include_prompt = settings.include_prompt;
@@ -145,17 +156,14 @@ Variable SentenceEncoder::operator()(const PackedBatch& batch) const {
 void SentenceEncoder::set_forward_per_column(bool on) const { state_->forward_per_column = on; }
 
 Variable SentenceEncoder::embed(const PackedBatch& batch) const {
-  const Variable hidden = (*state_->transformer)(batch);  // (T, H)
-  const Variable pooled =
-      autograd::pooling(state_->pooling, hidden, batch.cu_seqlens, batch.lengths);  // (S, H)
-  return state_->normalize ? autograd::normalize(pooled) : pooled;
+  return (*state_->modules)(batch);
 }
 
 Tensor SentenceEncoder::encode(std::span<const std::string> texts,
                                const EncodeOptions& options) const {
   RINGLET_CHECK(options.batch_tokens > 0, "[encode] batches of ", options.batch_tokens, " tokens");
   const autograd::NoGrad no_grad;
-  const nn::EvalGuard evaluating(*state_->transformer);
+  const nn::EvalGuard evaluating(*state_->modules);
   const auto start = std::chrono::steady_clock::now();
   const std::string prompt = this->prompt(options);
   const PackedEncoding encoded = prompt.empty()
@@ -168,7 +176,7 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
   std::vector<Range> batches = cut(sentences, static_cast<std::size_t>(options.batch_tokens));
   // Forwards may be collective: a rank with fewer batches then adds empty ones.
   auto forwards = static_cast<std::int64_t>(batches.size());
-  if (const auto sharding = nn::sharding_of(*state_->transformer))
+  if (const auto sharding = nn::sharding_of(*state_->modules))
     forwards = sharding->forwards_together(forwards);
   batches.resize(static_cast<std::size_t>(forwards), {sentences.size(), sentences.size()});
 
@@ -203,42 +211,45 @@ std::string SentenceEncoder::prompt(const EncodeOptions& options) const {
   return prompt;
 }
 
-SentenceEncoder SentenceEncoder::around(std::shared_ptr<Transformer> transformer) const {
+SentenceEncoder SentenceEncoder::around(std::shared_ptr<SentenceModules> modules) const {
   SentenceEncoder out = *this;
   out.state_ = std::make_shared<State>(*state_);
-  out.state_->transformer = std::move(transformer);
+  out.state_->modules = std::move(modules);
   return out;
 }
 
 void SentenceEncoder::save(const std::filesystem::path& folder, std::string_view model_card) const {
-  const nn::WholeParameters whole(*state_->transformer);
+  const nn::WholeParameters whole(*state_->modules);
   if (whole.writes()) {
     AtomicFolder target(folder);
     write_settings(target.path(),
-                   {.pooling = state_->pooling,
-                    .normalize = state_->normalize,
-                    .include_prompt = state_->include_prompt,
+                   {.include_prompt = state_->include_prompt,
                     .config = state_->config,
                     .max_seq_length = max_seq_length()},
-                   dimension());
+                   *state_->modules);
     write_file(target.path() / "config.json", config().to_json());
     state_->tokenizer.save(target.path());
     if (!model_card.empty()) write_file(target.path() / "README.md", model_card);
-    save_weights(target.path(), *state_->transformer);
+    save_all_weights(target.path(), *state_->modules);
     target.commit();
   } else {
-    save_weights({}, *state_->transformer);
+    save_all_weights({}, *state_->modules);
   }
   whole.barrier();
 }
 
 const Tokenizer& SentenceEncoder::tokenizer() const { return state_->tokenizer; }
+const std::shared_ptr<SentenceModules>& SentenceEncoder::modules() const { return state_->modules; }
 const std::shared_ptr<Transformer>& SentenceEncoder::transformer() const {
-  return state_->transformer;
+  return state_->modules->transformer();
 }
-const EncoderConfig& SentenceEncoder::config() const { return state_->transformer->config(); }
-Pooling SentenceEncoder::pooling() const { return state_->pooling; }
-bool SentenceEncoder::normalize() const { return state_->normalize; }
+const EncoderConfig& SentenceEncoder::config() const { return transformer()->config(); }
+Pooling SentenceEncoder::pooling() const { return state_->modules->pooling(); }
+bool SentenceEncoder::normalize() const {
+  const SentenceModules::After& after = state_->modules->after();
+  return !after.empty() && dynamic_cast<const modules::Normalize*>(after.back().get()) != nullptr;
+}
+std::int64_t SentenceEncoder::dimension() const { return state_->modules->dimension(); }
 const SentenceConfig& SentenceEncoder::sentence_config() const { return state_->config; }
 std::int64_t SentenceEncoder::encoded_dimension() const {
   return std::min(dimension(), state_->config.truncate_dim.value_or(dimension()));
@@ -251,7 +262,7 @@ void SentenceEncoder::set_max_seq_length(std::int64_t tokens) const {
   state_->tokenizer.set_max_length(tokens);
 }
 
-Device SentenceEncoder::device() const { return state_->transformer->device(); }
+Device SentenceEncoder::device() const { return transformer()->device(); }
 std::span<const std::string> SentenceEncoder::unused_names() const { return state_->unused; }
 std::span<const std::string> SentenceEncoder::unused_keys() const { return state_->unused_keys; }
 

@@ -1,4 +1,4 @@
-// A sentence encoder: tokenizer, transformer, pooling and optional normalisation, as in a Sentence
+// A sentence encoder: tokenizer, transformer, pooling and the modules after it, as in a Sentence
 // Transformers folder.
 #pragma once
 
@@ -9,11 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "ringlet/core/ops/pooling.h"
 #include "ringlet/models/batch.h"
+#include "ringlet/models/modules/sentence_modules.h"
 #include "ringlet/models/sentence_config.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
-#include "ringlet/models/transformer.h"
 
 namespace ringlet::models {
 
@@ -40,13 +39,14 @@ class SentenceEncoder {
   /// From given parts; sentences may be as long as both tokenizer and transformer allow.
   SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
                   Pooling pooling = Pooling::mean, bool normalize = false);
+  SentenceEncoder(std::shared_ptr<SentenceModules> modules, Tokenizer tokenizer);
   /// Reads a Sentence Transformers folder, or a folder of a bare BERT or MPNet checkpoint (then
   /// with mean pooling). See models/folder.h for the files; weights are mapped and read at first
   /// use. `model` is a folder, or "organisation/name" in Hugging Face's cache (cached_folder).
   static SentenceEncoder from_pretrained(const std::filesystem::path& model,
                                          Device device = default_device());
 
-  /// Embeddings of a batch's sentences, (S, H), f32.
+  /// Embeddings of a batch's sentences, (S, dimension()), f32.
   Variable operator()(const PackedBatch& batch) const;
 
   /// One forward per column instead of one for the whole batch, as in Sentence Transformers. The
@@ -63,8 +63,8 @@ class SentenceEncoder {
   /// pooling would leave a prompt out.
   std::string prompt(const EncodeOptions& options) const;
 
-  /// The encoder with another transformer, a copy of this one's (see nn::clone).
-  SentenceEncoder around(std::shared_ptr<Transformer> transformer) const;
+  /// The encoder with other modules, copies of this one's (see nn::clone).
+  SentenceEncoder around(std::shared_ptr<SentenceModules> modules) const;
 
   /// Writes a folder that SentenceTransformer(path) loads; completely or not at all. Under a
   /// strategy over several ranks all call it and rank 0 writes; all return when the folder exists.
@@ -72,15 +72,19 @@ class SentenceEncoder {
   void save(const std::filesystem::path& folder, std::string_view model_card = {}) const;
 
   const Tokenizer& tokenizer() const;
+  /// All that is trained: a loss registers it, without a name.
+  const std::shared_ptr<SentenceModules>& modules() const;
   const std::shared_ptr<Transformer>& transformer() const;
   const EncoderConfig& config() const;
   Pooling pooling() const;
+  /// Whether the last module is Normalize.
   bool normalize() const;
   /// Copied from the folder read to the folder written.
   const SentenceConfig& sentence_config() const;
   std::int64_t max_seq_length() const;
   void set_max_seq_length(std::int64_t tokens) const;
-  std::int64_t dimension() const { return config().hidden_size; }
+  /// Columns of the last module's result.
+  std::int64_t dimension() const;
   /// Columns of encode()'s result: dimension(), or the folder's truncate_dim if that is less.
   std::int64_t encoded_dimension() const;
   Device device() const;

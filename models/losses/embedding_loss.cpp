@@ -20,7 +20,7 @@ PackedBatch rows_of(const PackedBatch& batch, std::int64_t begin, std::int64_t e
 }  // namespace
 
 EmbeddingLoss::EmbeddingLoss(SentenceEncoder encoder) : encoder_(std::move(encoder)) {
-  register_module("", encoder_.transformer());
+  register_module("", encoder_.modules());
 }
 
 void EmbeddingLoss::take_settings(const nn::Module& original) {

@@ -42,7 +42,7 @@ class EmbeddingLoss : public Loss {
 
   /// The encoder of a copy of this loss.
   SentenceEncoder encoder_of(nn::Cloner& cloner) const {
-    return encoder_.around(cloner(encoder_.transformer()));
+    return encoder_.around(cloner(encoder_.modules()));
   }
   GlobalRows global_rows(const PackedBatch& batch) const { return {peers(), batch.rows}; }
 

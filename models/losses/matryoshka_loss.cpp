@@ -16,7 +16,7 @@ MatryoshkaLoss::MatryoshkaLoss(std::shared_ptr<EmbeddingLoss> inner, std::vector
   if (dims_.empty() || dims_.back() < 1 || dims_.front() > width)
     fail_input("MatryoshkaLoss: expected dimensions from 1 to ", width, ", found ",
                dims_.empty() ? "none" : str(dims_.back() < 1 ? dims_.back() : dims_.front()));
-  if (inner_->parameters().size() != encoder().transformer()->parameters().size())
+  if (inner_->parameters().size() != encoder().modules()->parameters().size())
     fail_input("MatryoshkaLoss: expected a loss without parameters, found ", inner_->kind());
   register_module("loss", inner_);
 }

@@ -12,7 +12,7 @@ namespace ringlet::models {
 /// other parameters of loss i are called "losses.i.NAME".
 class MultiLoss : public Loss {
  public:
-  /// `shared` is the encoder's module, SentenceEncoder::transformer().
+  /// `shared` is the encoder's module, SentenceEncoder::modules().
   MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared_ptr<Loss>> losses);
 
   const char* kind() const override { return "MultiLoss"; }

@@ -57,7 +57,7 @@ TEST_CASE("a copy of an encoder has the layers that replaced its own") {
   const Oracle oracle("lora");
   const SentenceEncoder encoder = adapted("mpnet", oracle);
   const auto copy =
-      std::dynamic_pointer_cast<Transformer>(nn::clone(*encoder.transformer(), default_device()));
+      std::dynamic_pointer_cast<SentenceModules>(nn::clone(*encoder.modules(), default_device()));
   REQUIRE(copy);
   CHECK(encoder.around(copy).encode(oracle_sentences()).to_vector() ==
         encoder.encode(oracle_sentences()).to_vector());

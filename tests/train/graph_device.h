@@ -41,7 +41,7 @@ std::shared_ptr<models::MultiLoss> two_losses(const models::SentenceEncoder& enc
   using Losses = std::vector<std::shared_ptr<models::Loss>>;
   const auto first = std::make_shared<models::SoftmaxLoss>(encoder, 3);
   return std::make_shared<models::MultiLoss>(
-      encoder.transformer(), Losses{first, std::make_shared<Second>(encoder, arguments...)});
+      encoder.modules(), Losses{first, std::make_shared<Second>(encoder, arguments...)});
 }
 
 }  // namespace ringlet

@@ -43,7 +43,7 @@ models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer
   models::SentenceEncoder encoder(config, std::move(tokenizer),
                                   options.model.pooling.value_or(models::Pooling::mean),
                                   options.model.normalize);
-  encoder.transformer()->to(device);
+  encoder.modules()->to(device);
   apply(options.model, encoder);
   return encoder;
 }

@@ -181,7 +181,7 @@ Losses make_losses(const TrainingData& data, const LossOptions& options,
       losses.classifier = std::dynamic_pointer_cast<models::SoftmaxLoss>(each.back());
   }
   losses.all = each.size() == 1 ? each.front()
-                                : std::make_shared<models::MultiLoss>(encoder.transformer(), each);
+                                : std::make_shared<models::MultiLoss>(encoder.modules(), each);
   return losses;
 }
 

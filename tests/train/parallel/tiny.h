@@ -71,11 +71,16 @@ inline train::Datasets datasets() {
 struct Model {
   explicit Model(std::uint64_t seed = 5)
       : guard({seed, 0, 0}), encoder(config(), words::tokenizer()) {
+    train(encoder);
+  }
+  /// Makes losses that train `other`.
+  void train(const models::SentenceEncoder& other) {
     using Losses = std::vector<std::shared_ptr<models::Loss>>;
+    encoder = other;
     loss = std::make_shared<models::MultiLoss>(
-        encoder.transformer(), Losses{std::make_shared<models::SoftmaxLoss>(encoder, 3),
-                                      std::make_shared<models::SoftmaxLoss>(encoder, 3),
-                                      std::make_shared<models::CosineSimilarityLoss>(encoder)});
+        encoder.modules(), Losses{std::make_shared<models::SoftmaxLoss>(encoder, 3),
+                                  std::make_shared<models::SoftmaxLoss>(encoder, 3),
+                                  std::make_shared<models::CosineSimilarityLoss>(encoder)});
     default_generator() = {42, 0, 0};
   }
   GeneratorGuard guard;

@@ -1,0 +1,40 @@
+// The modules of a sentence encoder in the order of modules.json.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ringlet/core/ops/pooling.h"
+#include "ringlet/models/modules/sentence_module.h"
+#include "ringlet/models/transformer.h"
+
+namespace ringlet::models {
+
+/// Places in modules.json.
+inline constexpr std::size_t kTransformerModule = 0, kPoolingModule = 1, kFirstAfterPooling = 2;
+
+/// The transformer, the pooling of its tokens and the modules after it. The transformer's
+/// parameters keep their names; those of module i of modules.json are "modules.i.NAME" (from 2 on).
+class SentenceModules final : public nn::Layer<SentenceModules> {
+ public:
+  using After = std::vector<std::shared_ptr<SentenceModule>>;
+  SentenceModules(std::shared_ptr<Transformer> transformer, PoolingMode pooling, After after = {});
+  const char* kind() const override { return "SentenceModules"; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override;
+
+  /// (S, dimension()), f32.
+  Variable forward(const PackedBatch& batch);
+  const std::shared_ptr<Transformer>& transformer() const { return transformer_; }
+  PoolingMode pooling() const { return pooling_; }
+  /// The modules after the pooling.
+  const After& after() const { return after_; }
+  std::int64_t dimension() const;
+
+ private:
+  std::shared_ptr<Transformer> transformer_;
+  PoolingMode pooling_;
+  After after_;
+};
+
+}  // namespace ringlet::models
