@@ -162,6 +162,8 @@ Variable SentenceEncoder::embed(const PackedBatch& batch) const {
 Tensor SentenceEncoder::encode(std::span<const std::string> texts,
                                const EncodeOptions& options) const {
   RINGLET_CHECK(options.batch_tokens > 0, "[encode] batches of ", options.batch_tokens, " tokens");
+  RINGLET_CHECK(options.truncate_dim.value_or(1) > 0, "[encode] truncate_dim ",
+                *options.truncate_dim);
   const autograd::NoGrad no_grad;
   const nn::EvalGuard evaluating(*state_->modules);
   const auto start = std::chrono::steady_clock::now();
@@ -180,7 +182,7 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
     forwards = sharding->forwards_together(forwards);
   batches.resize(static_cast<std::size_t>(forwards), {sentences.size(), sentences.size()});
 
-  const std::int64_t columns = encoded_dimension();
+  const std::int64_t columns = encoded_dimension(options.truncate_dim);
   Tensor out = empty({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
   for (const auto [begin, end] : batches) {
     BatchBuilder builder;
@@ -251,8 +253,13 @@ bool SentenceEncoder::normalize() const {
 }
 std::int64_t SentenceEncoder::dimension() const { return state_->modules->dimension(); }
 const SentenceConfig& SentenceEncoder::sentence_config() const { return state_->config; }
-std::int64_t SentenceEncoder::encoded_dimension() const {
-  return std::min(dimension(), state_->config.truncate_dim.value_or(dimension()));
+void SentenceEncoder::set_truncate_dim(std::optional<std::int64_t> columns) const {
+  state_->config.truncate_dim = columns;
+}
+std::int64_t SentenceEncoder::encoded_dimension(std::optional<std::int64_t> truncate_dim) const {
+  const std::optional<std::int64_t>& cut =
+      truncate_dim ? truncate_dim : state_->config.truncate_dim;
+  return std::min(dimension(), cut.value_or(dimension()));
 }
 std::int64_t SentenceEncoder::max_seq_length() const { return state_->tokenizer.max_length(); }
 

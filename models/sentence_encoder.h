@@ -28,6 +28,8 @@ struct EncodeOptions {
   std::optional<std::string> prompt_name = {};
   /// Instead, the prompt itself.
   std::optional<std::string> prompt = {};
+  /// Leading columns of each embedding; unset: the folder's truncate_dim.
+  std::optional<std::int64_t> truncate_dim = {};
 };
 
 /// A handle: copies share one model.
@@ -54,9 +56,10 @@ class SentenceEncoder {
   void set_forward_per_column(bool on) const;
 
   /// Embeddings (texts, encoded_dimension()), f32, on the CPU; without dropout, whatever the mode.
-  /// The folder's prompt goes before each text and its truncate_dim cuts each embedding,
-  /// after normalisation (training has neither, as in Python). Where parameters are sharded all
-  /// ranks call it together, each with its own texts, few or many or none.
+  /// The folder's prompt goes before each text. truncate_dim cuts each embedding behind the last
+  /// module, so a cut embedding is not normalised again. Training has neither, as in Python. Where
+  /// parameters are sharded all ranks call it together, each with its own texts, few or many or
+  /// none.
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
   Tensor encode(std::string_view text) const;  // (encoded_dimension())
   /// The text before each text under these options. InputError for an unknown name, or if the
@@ -81,12 +84,13 @@ class SentenceEncoder {
   bool normalize() const;
   /// Copied from the folder read to the folder written.
   const SentenceConfig& sentence_config() const;
+  void set_truncate_dim(std::optional<std::int64_t> columns) const;
   std::int64_t max_seq_length() const;
   void set_max_seq_length(std::int64_t tokens) const;
   /// Columns of the last module's result.
   std::int64_t dimension() const;
-  /// Columns of encode()'s result: dimension(), or the folder's truncate_dim if that is less.
-  std::int64_t encoded_dimension() const;
+  /// Columns of encode()'s result: dimension(), or `truncate_dim` (unset: the folder's) if less.
+  std::int64_t encoded_dimension(std::optional<std::int64_t> truncate_dim = {}) const;
   Device device() const;
   /// Weights in the folder that the model does not use (an LM head, an unused pooler).
   std::span<const std::string> unused_names() const;

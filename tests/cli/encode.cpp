@@ -58,6 +58,37 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
                 "--threads-per-device: expected a whole number from 1 to 4096, found '0'");
 }
 
+TEST_CASE("--truncate-dim keeps leading numbers, also more than the folder's truncate_dim") {
+  const TemporaryFolder folder;
+  const fs::path model = folder / "model";
+  fs::copy(oracle("mpnet"), model, fs::copy_options::recursive);
+  const auto encode = [&](const Words& more) {
+    const Words command =
+        str("encode - --model ", model.string(), " --output ", (folder / "e.npy").string());
+    const Outcome outcome = run(command + more, {.input = kTexts});
+    REQUIRE_EQ(outcome.code, 0);
+    return read_npy(folder / "e.npy");
+  };
+  const ringlet::Tensor whole = encode({});  // (3, 32)
+  ringlet::write_file(model / "config_sentence_transformers.json", R"({"truncate_dim": 5})");
+  CHECK_EQ(encode({}).size(1), 5);
+  for (const std::int64_t columns : {1, 7, 32}) {
+    const ringlet::Tensor cut = encode(str("--truncate-dim ", columns));
+    REQUIRE(cut.shape() == ringlet::Shape{3, columns});
+    for (std::int64_t i = 0; i < 3; ++i)
+      CHECK(cut[i].to_vector() == whole[i].slice(0, columns).to_vector());
+  }
+  const auto refused = [&](const char* columns, const std::string& line) {
+    check_refused(run(str("encode - --model ", model.string(), " --output ",
+                          (folder / "x.npy").string(), " --truncate-dim ", columns),
+                      {.input = kTexts}),
+                  line);
+  };
+  refused("33", "--truncate-dim 33: the model's embeddings have 32 numbers");
+  refused("0", "--truncate-dim: expected a whole number from 1 to 16777216, found '0'");
+  CHECK_FALSE(fs::exists(folder / "x.npy"));
+}
+
 TEST_CASE("weights without use are named in one line, a key without effect in another") {
   const TemporaryFolder folder;
   const fs::path model = folder / "model";

@@ -1,24 +1,20 @@
 // `ringlet encode`: a line of text in, an embedding out.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/data/lines.h"
+#include "ringlet/train/cli/texts.h"
 #include "ringlet/train/encode_together.h"
 #include "ringlet/train/npy.h"
 #include "ringlet/train/progress.h"
@@ -35,46 +31,10 @@ struct EncodeOptions {
   std::filesystem::path output;
   std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
   std::optional<std::string> prompt_name, prompt;
+  std::int64_t truncate_dim = 0;  // 0: the folder's
   bool json = false;
   double timeout = 0;  // seconds; 0: GroupOptions' own
 };
-
-std::size_t read_stdin(std::span<char> buffer) {
-  for (;;) {
-    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (n >= 0) return static_cast<std::size_t>(n);
-    if (errno != EINTR)
-      fail_input("standard input: cannot read: ", std::generic_category().message(errno));
-  }
-}
-
-/// Every line is a text, an empty one too, so that rows keep their places. White space at both ends
-/// stays: a prompt may come before it.
-std::vector<std::string> read_texts(const std::string& input) {
-  train::LineReader lines = input == "-" ? train::LineReader(read_stdin, "standard input")
-                                         : train::LineReader(std::filesystem::path(input));
-  std::vector<std::string> texts;
-  while (const auto line = lines.next()) {
-    if (!models::unicode::is_valid(*line)) lines.fail_here("expected UTF-8 text");
-    texts.emplace_back(*line);
-  }
-  if (texts.empty()) fail_input(lines.name(), ": expected a line of text, found none");
-  return texts;
-}
-
-/// The lines that rank 0 has, on all ranks: standard input is its alone, and a file may be.
-std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
-  if (world.size() == 1) return texts;
-  std::string lines;
-  for (const std::string& text : texts) lines += text + '\n';
-  lines = world.all_gather_bytes(lines)[0];
-  texts.clear();
-  for (std::size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
-    end = lines.find('\n', begin);
-    texts.push_back(lines.substr(begin, end - begin));
-  }
-  return texts;
-}
 
 bool is_jsonl(const std::filesystem::path& path) {
   if (path.extension() == ".jsonl") return true;
@@ -120,30 +80,40 @@ void print_summary(const EncodeOptions& options, std::size_t texts, std::int64_t
              options.output.string(), train::format_count(rate));
 }
 
+models::EncodeOptions encode_options(const EncodeOptions& options,
+                                     const models::SentenceEncoder& model) {
+  models::EncodeOptions how{.batch_tokens = options.batch_tokens,
+                            .prompt_name = options.prompt_name,
+                            .prompt = options.prompt};
+  if (options.truncate_dim > model.dimension())
+    fail_input("--truncate-dim ", options.truncate_dim, ": the model's embeddings have ",
+               model.dimension(), " numbers");
+  if (options.truncate_dim > 0) how.truncate_dim = options.truncate_dim;
+  return how;
+}
+
 /// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.
 void encode(const EncodeOptions& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
   const std::vector<std::string> texts =
       share(first ? read_texts(options.input) : std::vector<std::string>(), world);
   const models::SentenceEncoder model = open_model(options.model, first);
+  models::EncodeOptions how = encode_options(options, model);
+  const std::int64_t dimension = model.encoded_dimension(how.truncate_dim);
   std::optional<Sink> sink;
-  if (first) sink.emplace(options.output, texts.size(), model.encoded_dimension());
+  if (first) sink.emplace(options.output, texts.size(), dimension);
   const auto start = std::chrono::steady_clock::now();
   double tokenizing_s = 0;
+  how.tokenizing_s = &tokenizing_s;
   for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
     const auto chunk = std::span(texts).subspan(begin, std::min(kChunk, texts.size() - begin));
-    const Tensor embeddings = train::encode_together(model, chunk,
-                                                     {.batch_tokens = options.batch_tokens,
-                                                      .tokenizing_s = &tokenizing_s,
-                                                      .prompt_name = options.prompt_name,
-                                                      .prompt = options.prompt},
-                                                     world);  // (chunk, H)
+    const Tensor embeddings = train::encode_together(model, chunk, how, world);  // (chunk, H)
     if (first) sink->write(chunk, embeddings);
   }
   if (!first) return;
   sink->commit();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_summary(options, texts.size(), model.encoded_dimension(), seconds.count(), tokenizing_s);
+  print_summary(options, texts.size(), dimension, seconds.count(), tokenizing_s);
 }
 
 }  // namespace
@@ -166,6 +136,8 @@ void add_encode(CLI::App& app) {
       "The folder's prompt that goes before each line, instead of its default one");
   command->add_option("--prompt", options->prompt, "The text itself that goes before each line")
       ->excludes(name);
+  add_number(*command, "--truncate-dim", options->truncate_dim, 1, 1 << 24,
+             "Keep so many leading numbers of each embedding, not normalised again");
   command->add_flag("--json", options->json,
                     "Print one JSON object: texts, dimension, seconds (loading apart), "
                     "tokenizing_s (of them, rank 0's), texts_per_s");

@@ -30,10 +30,13 @@ class Encoder {
 
 py::object encode(Encoder& encoder, const std::vector<std::string>& texts,
                   const std::optional<std::string>& prompt_name,
-                  const std::optional<std::string>& prompt, bool convert_to_tensor,
+                  const std::optional<std::string>& prompt,
+                  std::optional<std::int64_t> truncate_dim, bool convert_to_tensor,
                   std::int64_t batch_tokens) {
-  const py::object tensor = py::cast(encoder.encode(
-      texts, {.batch_tokens = batch_tokens, .prompt_name = prompt_name, .prompt = prompt}));
+  const py::object tensor = py::cast(encoder.encode(texts, {.batch_tokens = batch_tokens,
+                                                            .prompt_name = prompt_name,
+                                                            .prompt = prompt,
+                                                            .truncate_dim = truncate_dim}));
   return convert_to_tensor ? tensor : as_numpy(tensor);
 }
 
@@ -45,7 +48,8 @@ void add_encoder(py::module_& module) {
            py::arg("device") = "cpu", py::call_guard<py::gil_scoped_release>(),
            "A Sentence Transformers folder, or organisation/name in Hugging Face's cache.")
       .def("encode", encode, py::arg("texts"), py::kw_only(), py::arg("prompt_name") = py::none(),
-           py::arg("prompt") = py::none(), py::arg("convert_to_tensor") = false,
+           py::arg("prompt") = py::none(), py::arg("truncate_dim") = py::none(),
+           py::arg("convert_to_tensor") = false,
            py::arg("batch_tokens") = models::EncodeOptions{}.batch_tokens,
            "Embeddings (texts, dimension) in float32, as a NumPy array or a Tensor.")
       .def_property_readonly("dimension",

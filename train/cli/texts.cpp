@@ -1,0 +1,51 @@
+#include "ringlet/train/cli/texts.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <span>
+#include <system_error>
+
+#include "ringlet/models/tokenizer/unicode.h"
+#include "ringlet/train/data/lines.h"
+
+namespace ringlet::cli {
+namespace {
+
+std::size_t read_stdin(std::span<char> buffer) {
+  for (;;) {
+    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno != EINTR)
+      fail_input("standard input: cannot read: ", std::generic_category().message(errno));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> read_texts(const std::string& input) {
+  train::LineReader lines = input == "-" ? train::LineReader(read_stdin, "standard input")
+                                         : train::LineReader(std::filesystem::path(input));
+  std::vector<std::string> texts;
+  while (const auto line = lines.next()) {
+    if (!models::unicode::is_valid(*line)) lines.fail_here("expected UTF-8 text");
+    texts.emplace_back(*line);
+  }
+  if (texts.empty()) fail_input(lines.name(), ": expected a line of text, found none");
+  return texts;
+}
+
+std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
+  if (world.size() == 1) return texts;
+  std::string lines;
+  for (const std::string& text : texts) lines += text + '\n';
+  lines = world.all_gather_bytes(lines)[0];
+  texts.clear();
+  for (std::size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
+    end = lines.find('\n', begin);
+    texts.push_back(lines.substr(begin, end - begin));
+  }
+  return texts;
+}
+
+}  // namespace ringlet::cli

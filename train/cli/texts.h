@@ -1,0 +1,19 @@
+// Texts that a command embeds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ringlet/comm/group.h"
+
+namespace ringlet::cli {
+
+/// The lines of a file, plain, gzip or in a ZIP archive; "-" is standard input. Every line is a
+/// text, an empty one too, so that rows keep their places. White space at both ends stays: a prompt
+/// may come before it.
+std::vector<std::string> read_texts(const std::string& input);
+
+/// The texts that rank 0 has, on all ranks: standard input is its alone, and a file may be.
+std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world);
+
+}  // namespace ringlet::cli
