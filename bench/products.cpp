@@ -1,4 +1,4 @@
-// Matrix products by other libraries, if the build found them.
+// Matrix products by Eigen, and by other libraries if the build found them.
 #include "kernels_cases.h"
 
 #include <cstddef>
@@ -10,9 +10,8 @@
 #if defined(RINGLET_BENCH_ONEDNN)
 #include <oneapi/dnnl/dnnl.hpp>
 #endif
-#if defined(RINGLET_BENCH_EIGEN)
+
 #include "peers/eigen_product.h"
-#endif
 
 // A function of the peer's OpenMP library; null if it uses none.
 extern "C" void omp_set_num_threads(int threads) __attribute__((weak));
@@ -73,7 +72,6 @@ Peer onednn(Product& product) {
 }
 #endif
 
-#if defined(RINGLET_BENCH_EIGEN)
 Peer eigen(Product& product, int threads) {
   return {"Eigen", [&product, threads] {
             const auto& [a, b, options, out] = product;
@@ -82,7 +80,6 @@ Peer eigen(Product& product, int threads) {
                           product.out.mutable_data<float>(), threads);
           }};
 }
-#endif
 
 }  // namespace
 
@@ -93,13 +90,10 @@ std::vector<Peer> product_peers(Product& product, int threads) {
   openblas_set_num_threads(threads);
   if (product.a.dtype() == DType::f32) peers.push_back(openblas(product));
 #endif
-#if defined(RINGLET_BENCH_EIGEN)
   if (product.a.dtype() == DType::f32) peers.push_back(eigen(product, threads));
-#endif
 #if defined(RINGLET_BENCH_ONEDNN)
   peers.push_back(onednn(product));
 #endif
-  static_cast<void>(product);
   return peers;
 }
 

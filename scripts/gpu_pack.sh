@@ -17,6 +17,7 @@ headers() {
     cp -rL "/usr/include/$entry" "$to/include/" || return 1
   done
   cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
+  cp -rL /usr/include/eigen3/Eigen "$to/include/" || return 1
   for entry in /usr/local/cuda/include/nccl.h /usr/include/nccl.h; do
     [ ! -f "$entry" ] || { cp -L "$entry" "$to/include/" && break; }
   done
@@ -65,6 +66,7 @@ PC
   done <<'PACKAGES'
 CLI11
 doctest
+eigen3
 fmt
 nlohmann_json
 libcrypto -L${pcfiledir}/../lib -lcrypto -ldl -pthread

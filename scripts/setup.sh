@@ -8,9 +8,9 @@ help_wanted() {
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-build_packages=(g++ meson ninja-build pkg-config libcli11-dev libfmt-dev
+build_packages=(g++ meson ninja-build pkg-config libcli11-dev libeigen3-dev libfmt-dev
   libgloo-dev libminizip-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
-test_packages=(doctest-dev cmake libeigen3-dev)
+test_packages=(doctest-dev cmake)
 # Packages for checks that are skipped if these are missing and cannot be installed.
 check_packages=(clang clang-format doxygen libclang-rt-14-dev pybind11-dev python3-dev python3-numpy valgrind)
 

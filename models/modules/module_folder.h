@@ -22,8 +22,8 @@ std::vector<ModuleEntry> read_module_list(const std::filesystem::path& list,
                                           std::vector<std::string>& unused_keys);
 
 /// The modules after the pooling with their weights, for pooled embeddings of `width` columns.
-/// InputError for a setting that changes embeddings in a way that is not supported, and for weights
-/// that are missing, pickled, of another shape or without a use.
+/// InputError for settings that are not supported, and for weights that are missing, pickled, of
+/// another shape or without a use.
 SentenceModules::After read_modules_after(const std::vector<ModuleEntry>& entries,
                                           std::int64_t width,
                                           std::vector<std::string>& unused_keys);

@@ -1,11 +1,8 @@
 """Writes tests/oracles/modules/, the parts of folders that modules after the pooling add, and
-tests/oracles/modules.safetensors, embeddings of the sentences by the encoders of bert.py and mpnet.py with them.
-With folders as arguments: loads those, and prints how far their embeddings are from the oracle's."""
+tests/oracles/modules.safetensors, embeddings of the sentences by the encoders of bert.py and mpnet.py with them."""
 
-import json
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import torch
@@ -58,17 +55,7 @@ def embeddings(encoder):
     return encoder.double().eval().encode(SENTENCES, convert_to_tensor=True).double()
 
 
-def compare(folders):
-    from safetensors.torch import load_file
-    oracle = load_file(FOLDER / "modules.safetensors")
-    for folder in map(pathlib.Path, folders):
-        found = embeddings(SentenceTransformer(str(folder), device="cpu"))
-        print(f"{folder.name}: {(found - oracle[f'{folder.name}/embeddings']).abs().max():.1e}")
-
-
 def main():
-    if sys.argv[1:]:
-        return compare(sys.argv[1:])
     shutil.rmtree(MODULES, ignore_errors=True)
     oracle = Oracle(7)
     for name, (transformer, modules) in chains().items():

@@ -28,9 +28,10 @@ void check_no_modules(const ModelOptions& options) {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help) {
+void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help,
+                       const std::string& model_names) {
   constexpr int kMaxThreads = 4096;
-  command.add_option("--model", options.model, model_help)->required();
+  command.add_option(model_names, options.model, model_help)->required();
   command.add_option("--device", options.device, "cpu or cuda, perhaps with an index: cuda:1")
       ->capture_default_str();
   add_number(command, "--threads-per-device", options.threads, 1, kMaxThreads,

@@ -25,8 +25,9 @@ struct ModelOptions {
 };
 
 /// Adds --model, --device, --threads-per-device, --dtype, --matmul-precision, --max-length,
-/// --pooling and --normalize.
-void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help);
+/// --pooling and --normalize. `model_names` may add a positional name to the first.
+void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help,
+                       const std::string& model_names = "--model");
 /// Sets the threads and the precision; the device, which must exist.
 Device use_device(const ModelOptions& options);
 /// Sets dtype and length; a length that the model cannot take is InputError.

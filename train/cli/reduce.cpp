@@ -1,0 +1,135 @@
+// `ringlet reduce`: the embeddings of an encoder projected onto their principal components.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/model_options.h"
+#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/texts.h"
+#include "ringlet/train/data/readers.h"
+#include "ringlet/train/encode_together.h"
+#include "ringlet/train/progress.h"
+#include "ringlet/train/reduced_encoder.h"
+
+namespace ringlet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Texts embedded before they are added to the sums.
+constexpr std::size_t kBlock = 8192;
+
+struct ReduceOptions {
+  ModelOptions model;
+  std::string data;
+  std::int64_t dim = 0;
+  bool whiten = false;
+  fs::path output;
+  std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
+  bool json = false;
+  double timeout = 0;  // seconds; 0: GroupOptions' own
+};
+
+/// Whether a file has columns of texts, by its name.
+bool is_table(fs::path path) {
+  if (path.extension() == ".gz") path.replace_extension();
+  const fs::path kind = path.extension();
+  return kind == ".csv" || kind == ".tsv" || kind == ".jsonl";
+}
+
+/// The lines of a file of texts, or all columns of a data set.
+std::vector<std::string> read_data(const ReduceOptions& options) {
+  std::vector<std::string> texts;
+  if (is_table(options.data)) {
+    const train::TextDataset rows = train::read_dataset(options.data);
+    for (std::size_t row = 0; row < rows.size(); ++row)
+      for (const std::string_view text : rows.texts(row)) texts.emplace_back(text);
+  } else {
+    texts = read_texts(options.data);
+  }
+  const std::int64_t least = std::max<std::int64_t>(options.dim, 2);
+  if (std::ssize(texts) < least)
+    fail_input("--data ", options.data, ": expected at least ", least, " texts, found ",
+               texts.size());
+  return texts;
+}
+
+train::PrincipalComponents fit(const ReduceOptions& options, const models::SentenceEncoder& model,
+                               std::span<const std::string> texts, const comm::Group& world) {
+  const std::int64_t dimension = model.dimension();
+  train::Pca pca(dimension);
+  for (std::size_t begin = 0; begin < texts.size(); begin += kBlock)
+    pca.add(train::encode_together(
+        model, texts.subspan(begin, std::min(kBlock, texts.size() - begin)),
+        {.batch_tokens = options.batch_tokens, .truncate_dim = dimension}, world));
+  return pca.components(options.dim);
+}
+
+void print_summary(const ReduceOptions& options, std::size_t texts, std::int64_t dimension,
+                   double kept) {
+  if (options.json)
+    return fmt::print("{}\n", nlohmann::json{{"texts", texts},
+                                             {"from", dimension},
+                                             {"dimension", options.dim},
+                                             {"variance_kept", kept}}
+                                  .dump());
+  fmt::print("kept {:.2f} % of the variance of {} texts in {} of {} dimensions; wrote {}\n",
+             100 * kept, train::format_whole(static_cast<std::int64_t>(texts)), options.dim,
+             dimension, options.output.string());
+}
+
+/// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.
+void reduce(const ReduceOptions& options, const comm::Group& world) {
+  const bool first = world.rank() == 0;
+  const std::vector<std::string> texts =
+      share(first ? read_data(options) : std::vector<std::string>(), world);
+  const models::SentenceEncoder model = open_model(options.model, first);
+  if (options.dim > model.dimension())
+    fail_input("--dim ", options.dim, ": the model's embeddings have ", model.dimension(),
+               " numbers");
+  const train::PrincipalComponents found = fit(options, model, texts, world);
+  if (!first) return;
+  train::reduced_encoder(model, found, options.whiten).save(options.output);
+  print_summary(options, texts.size(), model.dimension(), found.kept());
+}
+
+}  // namespace
+
+void add_reduce(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("reduce", "Project a model's embeddings onto their principal components");
+  const auto options = std::make_shared<ReduceOptions>();
+  add_model_options(*command, options->model, "A Sentence Transformers folder", "--model,MODEL");
+  command
+      ->add_option("--data", options->data,
+                   "Texts to fit: a text file, a line each (- reads standard input), or the texts "
+                   "of a .csv, .tsv or .jsonl data set")
+      ->required();
+  add_number(*command, "--dim", options->dim, 1, 1 << 16, "Dimensions of the new embeddings")
+      ->required();
+  command->add_flag("--whiten", options->whiten,
+                    "Subtract the mean, divide by the standard deviations, then normalise");
+  command->add_option("--output", options->output, "The new folder")->required();
+  add_number(*command, "--batch-tokens", options->batch_tokens, 1, 1 << 24,
+             "Tokens of one forward, about")
+      ->capture_default_str();
+  command->add_flag("--json", options->json,
+                    "Print one JSON object: texts, from, dimension, variance_kept");
+  add_timeout(*command, options->timeout);
+  command->callback([options] {
+    comm::run_from_env(
+        [&](const comm::Group& world) {
+          if (world.rank() == 0) check_new_folder("--output", options->output);
+          reduce(*options, world);
+        },
+        launched_options(options->timeout));
+  });
+}
+
+}  // namespace ringlet::cli

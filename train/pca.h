@@ -1,0 +1,40 @@
+// Principal component analysis, in the memory of one covariance matrix.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ringlet/core/tensor/tensor.h"
+
+namespace ringlet::train {
+
+/// Leading eigenvectors of the covariance, the largest variance first. The entry of a component
+/// with the largest magnitude is positive, as in scikit-learn.
+struct PrincipalComponents {
+  Tensor components;              // (k, d) f64, orthonormal rows
+  std::vector<double> variances;  // (k) along the components, 0 or more
+  Tensor mean;                    // (d) f64
+  double total_variance = 0;      // along all d
+
+  /// The share of the variance along the components, in [0, 1].
+  double kept() const;
+};
+
+/// Rows are added in blocks of any size; only their sums are stored.
+class Pca {
+ public:
+  explicit Pca(std::int64_t columns);
+  /// `rows` (n, columns) f32 or f64, on a CPU.
+  void add(const Tensor& rows);
+  std::int64_t rows() const { return rows_; }
+  /// The first k components. The covariance divides by rows() - 1. Error unless there are two rows
+  /// and k is in 1 to the columns; InputError where a row was not finite.
+  PrincipalComponents components(std::int64_t k) const;
+
+ private:
+  std::int64_t rows_ = 0;
+  Tensor sum_;       // (1, d) f64
+  Tensor products_;  // (d, d) f64, X'X
+};
+
+}  // namespace ringlet::train
