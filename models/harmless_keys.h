@@ -67,7 +67,7 @@ inline constexpr const char* kHarmlessTokenizerKeys[] = {
     "auto_map", "backend", "is_local", "local_files_only", "is_fast", "use_fast", "from_slow",
     "_commit_hash", "transformers_version",
     // what BERT's and MPNet's classes of release 5 do not look at
-    "do_basic_tokenize", "never_split", "clean_text", "add_prefix_space", "add_bos_token",
+    "do_basic_tokenize", "never_split", "clean_text", "sp_model_kwargs", "add_bos_token",
     "add_eos_token", "wordpieces_prefix", "basic_tokenizer", "trim_offsets",
     // defaults of calls, which Sentence Transformers overrides; padding; decoding; chats
     "max_length", "stride", "truncation_strategy", "truncation", "padding", "pad_to_multiple_of",

@@ -47,7 +47,8 @@ Tokenizer read_tokenizer(SentenceSettings& settings) {
 
 // Releases of Sentence Transformers differ in whether lowercasing strips accents, too.
 void check_case(const SentenceSettings& settings, const Tokenizer& tokenizer) {
-  if (settings.do_lower_case && !tokenizer.model().normalizer.lowercase)
+  const auto* normalizer = std::get_if<BertNormalizer>(&tokenizer.model().normalizer);
+  if (settings.do_lower_case && !(normalizer && normalizer->lowercase))
     fail_input(
         (settings.transformer / "sentence_bert_config.json").string(),
         ": do_lower_case: true is not supported with a tokenizer that keeps case; lower-case "

@@ -18,12 +18,13 @@ bool is_alone(std::string_view text, std::size_t begin, std::size_t end) {
 }  // namespace
 
 AddedTokenMatcher::AddedTokenMatcher(const std::vector<AddedToken>& tokens, bool normalized,
-                                     const BertNormalizer& normalizer) {
+                                     const Normalizer& normalizer) {
   for (const AddedToken& token : tokens) {
     if (token.normalized != normalized) continue;
     std::string text;
-    normalized ? normalizer.normalize(token.content, text) : void(text = token.content);
-    if (!text.empty()) patterns_.push_back({std::move(text), token.id, token.single_word});
+    normalized ? normalize(normalizer, token.content, text) : void(text = token.content);
+    if (text.empty()) continue;
+    patterns_.push_back({std::move(text), token.id, token.single_word, token.lstrip, token.rstrip});
   }
   std::stable_sort(patterns_.begin(), patterns_.end(), [](const Pattern& a, const Pattern& b) {
     if (a.text[0] != b.text[0]) return first_byte(a.text) < first_byte(b.text);
@@ -50,6 +51,9 @@ bool AddedTokenMatcher::find(std::string_view text, std::size_t from, Match& mat
     const std::size_t end = position + pattern->text.size();
     if (!pattern->single_word || is_alone(text, position, end)) {
       match = {position, end, pattern->id};
+      if (pattern->lstrip)
+        match.begin = std::max(from, unicode::skip_whitespace_before(text, position));
+      if (pattern->rstrip) match.end = unicode::skip_whitespace(text, end);
       return true;
     }
     position = end - 1;  // skips the whole of a match inside a word

@@ -16,8 +16,7 @@ struct AddedToken {
   std::string content;
   /// Matches only if no neighbouring character belongs to a word.
   bool single_word = false;
-  /// Remove white space before and after. Only kept for the file: BERT's words end at white space
-  /// in any case, so neither changes an id.
+  /// The match includes white space before and after it.
   bool lstrip = false;
   bool rstrip = false;
   /// Normalized, and matched in the normalized text instead of the original.
@@ -38,7 +37,7 @@ class AddedTokenMatcher {
   AddedTokenMatcher() = default;
   /// Takes the tokens with this value of `normalized`.
   AddedTokenMatcher(const std::vector<AddedToken>& tokens, bool normalized,
-                    const BertNormalizer& normalizer);
+                    const Normalizer& normalizer);
   /// The first match at or after `from`; false if there is none.
   bool find(std::string_view text, std::size_t from, Match& match) const;
 
@@ -47,6 +46,8 @@ class AddedTokenMatcher {
     std::string text;
     std::int32_t id;
     bool single_word;
+    bool lstrip;
+    bool rstrip;
   };
   const Pattern* longest_at(std::string_view text, std::size_t position) const;
 

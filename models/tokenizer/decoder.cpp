@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {
@@ -30,10 +31,33 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
+/// A piece with its space, unless it continues a word or is the first.
+std::string join_wordpiece(const TokenizerModel& model, std::string_view piece, bool first) {
+  const std::string_view prefix =
+      dynamic_cast<const WordPiece&>(*model.pieces).options().continuing_subword_prefix;
+  std::string token(piece);
+  if (!first && piece.starts_with(prefix)) {
+    token.erase(0, prefix.size());
+  } else if (!first) {
+    token.insert(0, 1, ' ');
+  }
+  if (model.decoder_cleanup) {
+    for (const auto& [from, to] : kCleanup) replace_all(token, from, to);
+  }
+  return token;
+}
+
+/// Marks become spaces. The first piece loses its marks if words without a mark get one.
+std::string join_marked(const Metaspace& marked, std::string_view piece, bool first) {
+  const bool dropped = first && marked.prepend != Metaspace::Prepend::never;
+  std::string token(piece);
+  replace_all(token, marked.replacement, dropped ? "" : " ");
+  return token;
+}
+
 }  // namespace
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
-  const std::string_view prefix = model_->wordpiece.options().continuing_subword_prefix;
   std::string text;
   bool first = true;
   for (const std::int32_t id : ids) {
@@ -43,16 +67,8 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
         std::any_of(model_->added_tokens.begin(), model_->added_tokens.end(),
                     [id](const AddedToken& token) { return token.id == id && token.special; });
     if (skipped) continue;
-    std::string token(piece);
-    if (!first && piece.starts_with(prefix)) {
-      token.erase(0, prefix.size());
-    } else if (!first) {
-      token.insert(0, 1, ' ');
-    }
-    if (model_->decoder_cleanup) {
-      for (const auto& [from, to] : kCleanup) replace_all(token, from, to);
-    }
-    text += token;
+    const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer);
+    text += marked ? join_marked(*marked, piece, first) : join_wordpiece(*model_, piece, first);
     first = false;
   }
   return text;

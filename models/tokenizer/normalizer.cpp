@@ -1,5 +1,7 @@
 #include "ringlet/models/tokenizer/normalizer.h"
 
+#include <algorithm>
+
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
@@ -65,6 +67,44 @@ void BertNormalizer::flush(std::u32string& run, std::string& out) const {
   for (const char32_t c : run) {
     lowercase ? unicode::append_lower(c, out) : unicode::append(c, out);
   }
+}
+
+void Strip::normalize(std::string_view text, std::string& out) const {
+  std::size_t begin = 0, end = text.size();
+  if (left) begin = unicode::skip_whitespace(text, begin);
+  if (right) end = std::max(begin, unicode::skip_whitespace_before(text, end));
+  out += text.substr(begin, end - begin);
+}
+
+void Replace::normalize(std::string_view text, std::string& out) const {
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i, count = 0;
+    while (text.substr(end).starts_with(pattern) && (count == 0 || least_run > 0)) {
+      end += pattern.size();
+      ++count;
+    }
+    if (count > 0 && count >= least_run) {
+      out += content;
+    } else {
+      end = std::max(end, i + 1);
+      out += text.substr(i, end - i);
+    }
+    i = end;
+  }
+}
+
+void NormalizerSequence::normalize(std::string_view text, std::string& out) const {
+  std::string current(text), next;
+  if (!unicode::is_valid(text)) {
+    current.clear();
+    for (std::size_t i = 0; i < text.size();) unicode::append(unicode::next(text, i), current);
+  }
+  for (const auto& step : steps) {
+    next.clear();
+    std::visit([&](const auto& s) { s.normalize(current, next); }, step);
+    current.swap(next);
+  }
+  out += current;
 }
 
 }  // namespace ringlet::models

@@ -47,4 +47,31 @@ bool BertPreTokenizer::next(std::string_view& word) {
   return false;
 }
 
+void Metaspace::append_word(std::string_view word, bool first, Words& words) const {
+  if (word.empty()) return;
+  const bool marked = word.starts_with(replacement) || word.starts_with(' ');
+  if (!marked && (prepend == Prepend::always || (prepend == Prepend::first && first)))
+    words.text += replacement;
+  for (std::size_t i = 0; i < word.size();) {
+    const bool mark = word[i] == ' ' || word.substr(i).starts_with(replacement);
+    if (mark && split && i > 0) words.end_word();
+    const std::size_t nbytes = mark && word[i] != ' ' ? replacement.size() : 1;
+    words.text += mark ? std::string_view(replacement) : word.substr(i, 1);
+    i += nbytes;
+  }
+  words.end_word();
+}
+
+void Metaspace::append(std::string_view text, bool first, Words& words) const {
+  if (!at_whitespace) return append_word(text, first, words);
+  std::size_t start = 0;
+  for (std::size_t position = 0; position < text.size();) {
+    const std::size_t end = position;
+    if (!unicode::is_whitespace(unicode::next(text, position))) continue;
+    append_word(text.substr(start, end - start), first && start == 0, words);
+    start = position;
+  }
+  append_word(text.substr(start), first && start == 0, words);
+}
+
 }  // namespace ringlet::models

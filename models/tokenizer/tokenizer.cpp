@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/models/tokenizer/pre_tokenizer.h"
 
 namespace ringlet::models {
 
@@ -18,6 +17,7 @@ struct Tokenizer::Shared {
 /// Buffers of one call, used again from text to text.
 struct Tokenizer::Scratch {
   std::string normalized;
+  Words words;
   std::vector<std::int32_t> ids;
 };
 
@@ -53,36 +53,49 @@ std::span<const std::int32_t> Tokenizer::cut(std::span<const std::int32_t> ids,
   return model_->truncate_left ? ids.last(length) : ids.first(length);
 }
 
-void Tokenizer::append_words(std::string_view text, Scratch& scratch) const {
+/// `first`: the text begins with these words.
+void Tokenizer::append_words(std::string_view text, bool first, Scratch& scratch) const {
+  const PieceModel& pieces = *model_->pieces;
+  if (const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer)) {
+    scratch.words.clear();
+    marked->append(text, first, scratch.words);
+    std::size_t begin = 0;
+    for (const std::size_t end : scratch.words.ends) {
+      pieces.append(std::string_view(scratch.words.text).substr(begin, end - begin), scratch.ids);
+      begin = end;
+    }
+    return;
+  }
   BertPreTokenizer words(text);
   std::string_view word;
-  while (words.next(word)) model_->wordpiece.append(word, scratch.ids);
+  while (words.next(word)) pieces.append(word, scratch.ids);
 }
 
 /// A stretch of the text between added tokens.
-void Tokenizer::append_segment(std::string_view text, Scratch& scratch) const {
+void Tokenizer::append_segment(std::string_view text, bool first, Scratch& scratch) const {
   scratch.normalized.clear();
-  model_->normalizer.normalize(text, scratch.normalized);
+  normalize(model_->normalizer, text, scratch.normalized);
   const std::string_view normalized = scratch.normalized;
   std::size_t position = 0;
   AddedTokenMatcher::Match match;
   while (shared_->normalized.find(normalized, position, match)) {
-    append_words(normalized.substr(position, match.begin - position), scratch);
+    append_words(normalized.substr(position, match.begin - position), first && position == 0,
+                 scratch);
     scratch.ids.push_back(match.id);
     position = match.end;
   }
-  append_words(normalized.substr(position), scratch);
+  append_words(normalized.substr(position), first && position == 0, scratch);
 }
 
 void Tokenizer::append_tokens(std::string_view text, Scratch& scratch) const {
   std::size_t position = 0;
   AddedTokenMatcher::Match match;
   while (shared_->verbatim.find(text, position, match)) {
-    append_segment(text.substr(position, match.begin - position), scratch);
+    append_segment(text.substr(position, match.begin - position), position == 0, scratch);
     scratch.ids.push_back(match.id);
     position = match.end;
   }
-  append_segment(text.substr(position), scratch);
+  append_segment(text.substr(position), position == 0, scratch);
 }
 
 Encoding Tokenizer::encode(std::string_view text) const {

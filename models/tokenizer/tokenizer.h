@@ -1,4 +1,5 @@
-// Text to token ids and back, for BERT and MPNet: the same ids as Hugging Face's tokenizers.
+// Text to token ids and back: the same ids as Hugging Face's tokenizers. For BERT and MPNet
+// (WordPiece) and XLM-R (Unigram).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,9 @@
 
 #include "ringlet/models/tokenizer/added_tokens.h"
 #include "ringlet/models/tokenizer/normalizer.h"
+#include "ringlet/models/tokenizer/piece_model.h"
 #include "ringlet/models/tokenizer/post_processor.h"
-#include "ringlet/models/tokenizer/wordpiece.h"
+#include "ringlet/models/tokenizer/pre_tokenizer.h"
 
 namespace ringlet::models {
 
@@ -50,10 +52,11 @@ struct TokenizerOptions {
   std::int64_t max_length = 512;
 };
 
-/// The contents of a tokenizer.json of BERT's kind.
+/// The contents of a tokenizer.json.
 struct TokenizerModel {
-  BertNormalizer normalizer = {};
-  WordPiece wordpiece;
+  Normalizer normalizer = {};
+  PreTokenizer pre_tokenizer = {};
+  std::shared_ptr<const PieceModel> pieces = {};
   std::vector<AddedToken> added_tokens;
   PostProcessor post_processor;
   SpecialTokens special;
@@ -80,14 +83,15 @@ class Tokenizer {
   /// Reads a model folder as transformers' AutoTokenizer does, by the class that
   /// tokenizer_config.json or config.json names. BertTokenizer and MPNetTokenizer take only
   /// vocabulary and added tokens from tokenizer.json (or vocab.txt), and the rest from
-  /// tokenizer_config.json; PreTrainedTokenizerFast and TokenizersBackend take all of
-  /// tokenizer.json and no cleaning from tokenizer_config.json. Without a class, tokenizer.json
-  /// is used unchanged and the family of a vocab.txt is guessed.
-  /// Keys of the files without effect are appended to `unused_keys`, as "FILE: 'key'".
+  /// tokenizer_config.json; XLMRobertaTokenizer, PreTrainedTokenizerFast and TokenizersBackend take
+  /// their words from tokenizer.json and no cleaning from tokenizer_config.json. Without a class,
+  /// tokenizer.json is used unchanged and the family of a vocab.txt is guessed. Keys of the files
+  /// without effect are appended to `unused_keys`, as "FILE: 'key'".
   static Tokenizer from_pretrained(const std::filesystem::path& folder,
                                    std::vector<std::string>* unused_keys = nullptr);
 
-  /// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt, which
+  /// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and, for WordPiece,
+  /// vocab.txt, which
   /// AutoTokenizer and SentenceTransformer read with the same ids as result.
   void save(const std::filesystem::path& folder) const;
 
@@ -111,16 +115,16 @@ class Tokenizer {
 
   const SpecialTokens& special() const { return model_->special; }
   /// Pieces, added tokens included: the rows a model's embedding needs.
-  std::int64_t vocab_size() const { return model_->wordpiece.vocabulary().size(); }
-  const Vocabulary& vocabulary() const { return model_->wordpiece.vocabulary(); }
+  std::int64_t vocab_size() const { return model_->pieces->vocabulary().size(); }
+  const Vocabulary& vocabulary() const { return model_->pieces->vocabulary(); }
   const TokenizerModel& model() const { return *model_; }
 
  private:
   struct Shared;
   struct Scratch;
   void append_tokens(std::string_view text, Scratch& scratch) const;
-  void append_segment(std::string_view text, Scratch& scratch) const;
-  void append_words(std::string_view text, Scratch& scratch) const;
+  void append_segment(std::string_view text, bool first, Scratch& scratch) const;
+  void append_words(std::string_view text, bool first, Scratch& scratch) const;
   std::size_t room(bool pair) const;
   std::span<const std::int32_t> cut(std::span<const std::int32_t> ids, std::size_t length) const;
   template <class Text>

@@ -5,6 +5,8 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
+#include "ringlet/models/tokenizer/unigram.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {
@@ -53,7 +55,7 @@ void check_flags(const AddedToken& a, const AddedToken& b, const std::string& so
 
 void add_tokens(std::span<const AddedToken> tokens, TokenizerModel& model,
                 const std::string& source) {
-  const Vocabulary& vocabulary = model.wordpiece.vocabulary();
+  const Vocabulary& vocabulary = model.pieces->vocabulary();
   const auto first_new = static_cast<std::size_t>(vocabulary.size());
   std::vector<std::string> appended;
   for (AddedToken token : tokens) {
@@ -73,8 +75,7 @@ void add_tokens(std::span<const AddedToken> tokens, TokenizerModel& model,
   std::vector<std::string> pieces;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) pieces.emplace_back(vocabulary.piece(id));
   pieces.insert(pieces.end(), appended.begin(), appended.end());
-  model.wordpiece = WordPiece(Vocabulary(pieces, source), model.wordpiece.size(),
-                              model.wordpiece.options(), source);
+  model.pieces = model.pieces->with(Vocabulary(pieces, source));
 }
 
 void add_named_tokens(const std::map<std::string, AddedToken>& roles, const TokenizerConfig& config,
@@ -96,19 +97,22 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
                                      const TokenizerConfig& config, const std::string& source) {
   const auto roles = find_roles(family, config, source);
   TokenizerModel model;
-  model.normalizer.lowercase = config.do_lower_case.value_or(true);
-  model.normalizer.handle_chinese_chars = config.tokenize_chinese_chars.value_or(true);
-  model.normalizer.strip_accents =
-      config.strip_accents.value_or(std::nullopt).value_or(model.normalizer.lowercase);
+  BertNormalizer normalizer;
+  normalizer.lowercase = config.do_lower_case.value_or(true);
+  normalizer.handle_chinese_chars = config.tokenize_chinese_chars.value_or(true);
+  normalizer.strip_accents =
+      config.strip_accents.value_or(std::nullopt).value_or(normalizer.lowercase);
+  model.normalizer = normalizer;
   const std::int32_t size = vocabulary.size();
-  model.wordpiece =
-      WordPiece(std::move(vocabulary), size, {.unk_token = roles.at("unk_token").content}, source);
+  model.pieces = std::make_shared<WordPiece>(
+      std::move(vocabulary), size, WordPieceOptions{.unk_token = roles.at("unk_token").content},
+      source);
   add_tokens(added, model, source);
   add_named_tokens(roles, config, model, source);
 
   const auto id = [&](const char* key) {
     const auto role = roles.find(key);
-    return role == roles.end() ? -1 : model.wordpiece.vocabulary().find(role->second.content);
+    return role == roles.end() ? -1 : model.pieces->vocabulary().find(role->second.content);
   };
   model.special = {.cls = id("cls_token"),
                    .sep = id("sep_token"),
@@ -119,6 +123,33 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
                              ? PostProcessor::roberta(model.special.cls, model.special.sep)
                              : PostProcessor::bert(model.special.cls, model.special.sep);
   return model;
+}
+
+void take_class_settings(const std::string& tokenizer_class, const TokenizerConfig& config,
+                         TokenizerModel& model, const std::string& source) {
+  if (tokenizer_class != "XLMRobertaTokenizer") return;
+  if (dynamic_cast<const Unigram*>(model.pieces.get()) == nullptr || model.pieces->unk_id() != 3)
+    fail_input(source, ": model: expected Unigram with unk_id 3, as ", tokenizer_class, " has");
+  NormalizerSequence sequence;
+  if (const auto* whole = std::get_if<NormalizerSequence>(&model.normalizer)) {
+    for (const auto& step : whole->steps)
+      if (std::holds_alternative<Precompiled>(step)) sequence.steps.push_back(step);
+  }
+  model.normalizer = sequence;
+  const bool prepend = config.add_prefix_space.value_or(true);
+  model.pre_tokenizer =
+      Metaspace{.prepend = prepend ? Metaspace::Prepend::always : Metaspace::Prepend::never,
+                .at_whitespace = true};
+  const auto id = [&](const char* key, const char* usual) {
+    const auto role = config.roles.find(key);
+    const bool usual_counts = role == config.roles.end() || role->second.content.empty();
+    const std::string name = usual_counts ? usual : role->second.content;
+    const std::int32_t found = model.pieces->vocabulary().find(name);
+    if (found == Vocabulary::kMissing)
+      fail_input(source, ": expected the special token ", quote(name), " in the vocabulary");
+    return found;
+  };
+  model.post_processor = PostProcessor::roberta(id("bos_token", "<s>"), id("eos_token", "</s>"));
 }
 
 }  // namespace ringlet::models

@@ -72,6 +72,7 @@ constexpr const char* kUsed[] = {"do_lower_case",
                                  "padding_side",
                                  "init_inputs",
                                  "split_special_tokens",
+                                 "add_prefix_space",
                                  "added_tokens_decoder",
                                  "extra_special_tokens",
                                  "additional_special_tokens"};
@@ -105,6 +106,7 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   if (present("tokenize_chinese_chars")) {
     config.tokenize_chinese_chars = root.at("tokenize_chinese_chars").boolean();
   }
+  if (root.has("add_prefix_space")) config.add_prefix_space = root.at("add_prefix_space").boolean();
   if (present("strip_accents")) {
     config.strip_accents.emplace();
     if (root.has("strip_accents")) config.strip_accents = root.at("strip_accents").boolean();
@@ -161,6 +163,7 @@ void TokenizerConfig::update(const TokenizerConfig& other) {
   };
   lay(do_lower_case, other.do_lower_case);
   lay(tokenize_chinese_chars, other.tokenize_chinese_chars);
+  lay(add_prefix_space, other.add_prefix_space);
   lay(strip_accents, other.strip_accents);
   lay(model_max_length, other.model_max_length);
   lay(truncate_left, other.truncate_left);

@@ -3,7 +3,9 @@
 #include <set>
 #include <utility>
 
+#include "ringlet/models/tokenizer/pipeline_json.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {
@@ -12,7 +14,7 @@ using ordered_json = nlohmann::ordered_json;
 using Kind = TemplatePiece::Kind;
 
 std::string name(const TokenizerModel& model, std::int32_t id) {
-  return std::string(model.wordpiece.vocabulary().piece(id));
+  return std::string(model.pieces->vocabulary().piece(id));
 }
 
 ordered_json dump_added_token(const AddedToken& token) {
@@ -68,35 +70,6 @@ ordered_json dump_post_processor(const TokenizerModel& model) {
           {"special_tokens", special_tokens}};
 }
 
-/// null if it equals `lowercase`, as in published files.
-ordered_json dump_strip_accents(const BertNormalizer& normalizer) {
-  return normalizer.strip_accents == normalizer.lowercase ? ordered_json(nullptr)
-                                                          : ordered_json(normalizer.strip_accents);
-}
-
-ordered_json dump_normalizer(const BertNormalizer& normalizer) {
-  return {{"type", "BertNormalizer"},
-          {"clean_text", normalizer.clean_text},
-          {"handle_chinese_chars", normalizer.handle_chinese_chars},
-          {"strip_accents", dump_strip_accents(normalizer)},
-          {"lowercase", normalizer.lowercase}};
-}
-
-ordered_json dump_wordpiece(const WordPiece& wordpiece) {
-  ordered_json vocab = ordered_json::object();
-  // operator[] of an ordered object searches all members at every call.
-  auto& members = vocab.get_ref<ordered_json::object_t&>();
-  for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
-    members.emplace_back(std::string(wordpiece.vocabulary().piece(id)), ordered_json(id));
-  }
-  const WordPieceOptions& options = wordpiece.options();
-  return {{"type", "WordPiece"},
-          {"unk_token", options.unk_token},
-          {"continuing_subword_prefix", options.continuing_subword_prefix},
-          {"max_input_chars_per_word", options.max_input_chars_per_word},
-          {"vocab", std::move(vocab)}};
-}
-
 bool is_mpnet(const TokenizerModel& model) {
   return model.special.cls >= 0 && name(model, model.special.cls) == "<s>";
 }
@@ -124,13 +97,17 @@ bool has_class_tokens(const TokenizerModel& model) {
 /// rest of tokenizer.json. A tokenizer that the class cannot express needs the class that reads the
 /// whole file.
 std::string tokenizer_class(const TokenizerModel& model) {
+  const auto* wordpiece = dynamic_cast<const WordPiece*>(model.pieces.get());
+  const auto* normalizer = std::get_if<BertNormalizer>(&model.normalizer);
+  const bool bert_words = std::holds_alternative<BertSplit>(model.pre_tokenizer);
+  if (!wordpiece || !normalizer || !bert_words) return "PreTrainedTokenizerFast";
   const bool mpnet = is_mpnet(model);
   const PostProcessor usual = mpnet ? PostProcessor::roberta(model.special.cls, model.special.sep)
                                     : PostProcessor::bert(model.special.cls, model.special.sep);
   const WordPieceOptions defaults;
-  const WordPieceOptions& options = model.wordpiece.options();
+  const WordPieceOptions& options = wordpiece->options();
   const bool expressible =
-      model.normalizer.clean_text && model.decoder_cleanup && has_class_tokens(model) &&
+      normalizer->clean_text && model.decoder_cleanup && has_class_tokens(model) &&
       options.continuing_subword_prefix == defaults.continuing_subword_prefix &&
       options.max_input_chars_per_word == defaults.max_input_chars_per_word &&
       same_tokens(model.post_processor.single, usual.single) &&
@@ -166,18 +143,15 @@ std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_le
                                                                  {"max_length", max_length},
                                                                  {"strategy", "LongestFirst"},
                                                                  {"stride", 0}};
-  const ordered_json decoder = {{"type", "WordPiece"},
-                                {"prefix", model.wordpiece.options().continuing_subword_prefix},
-                                {"cleanup", model.decoder_cleanup}};
   const ordered_json file = {{"version", "1.0"},
                              {"truncation", truncation},
                              {"padding", nullptr},
                              {"added_tokens", dump_added_tokens(model)},
                              {"normalizer", dump_normalizer(model.normalizer)},
-                             {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                             {"pre_tokenizer", dump_pre_tokenizer(model.pre_tokenizer)},
                              {"post_processor", dump_post_processor(model)},
-                             {"decoder", decoder},
-                             {"model", dump_wordpiece(model.wordpiece)}};
+                             {"decoder", dump_decoder(model)},
+                             {"model", dump_piece_model(*model.pieces)}};
   return file.dump(2) + "\n";
 }
 
@@ -188,9 +162,11 @@ std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_
   }
   ordered_json config = {{"added_tokens_decoder", decoder}};
   config.update(dump_roles(model));
-  config["do_lower_case"] = model.normalizer.lowercase;
-  config["strip_accents"] = dump_strip_accents(model.normalizer);
-  config["tokenize_chinese_chars"] = model.normalizer.handle_chinese_chars;
+  if (const auto* normalizer = std::get_if<BertNormalizer>(&model.normalizer)) {
+    config["do_lower_case"] = normalizer->lowercase;
+    config["strip_accents"] = dump_strip_accents(*normalizer);
+    config["tokenize_chinese_chars"] = normalizer->handle_chinese_chars;
+  }
   if (max_length > 0) config["model_max_length"] = max_length;
   if (model.truncate_left) config["truncation_side"] = "left";
   if (is_mpnet(model)) config["model_input_names"] = {"input_ids", "attention_mask"};

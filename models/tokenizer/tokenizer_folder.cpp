@@ -9,6 +9,7 @@
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {
@@ -104,31 +105,30 @@ std::pair<std::string, std::string> find_class(const fs::path& folder,
   const std::string type = root.has("model_type") ? root.at("model_type").text() : "";
   if (type == "bert") return {"BertTokenizer", source};
   if (type == "mpnet") return {"MPNetTokenizer", source};
+  if (type == "xlm-roberta") return {"XLMRobertaTokenizer", source};
   return {};
 }
 
-/// Unset: a class that uses tokenizer.json unchanged.
-std::optional<TokenizerFamily> family_of(const std::string& tokenizer_class,
-                                         const std::string& source) {
-  std::string name = tokenizer_class;
-  if (name.ends_with("Fast")) name.erase(name.size() - 4);
+/// Unset: a class that uses the words of tokenizer.json. `name` has no "Fast" at its end.
+std::optional<TokenizerFamily> family_of(const std::string& name, const std::string& source) {
   if (name == "BertTokenizer" || name == "DistilBertTokenizer" || name == "ElectraTokenizer") {
     return TokenizerFamily::kBert;
   }
   if (name == "MPNetTokenizer") return TokenizerFamily::kMpnet;
-  if (name != "PreTrainedTokenizer" && name != "TokenizersBackend") {
+  if (name != "XLMRobertaTokenizer" && name != "PreTrainedTokenizer" &&
+      name != "TokenizersBackend") {
     fail_input(source, ": tokenizer_class: expected BertTokenizer, MPNetTokenizer, ",
-               "PreTrainedTokenizerFast or TokenizersBackend, got ", quote(tokenizer_class));
+               "XLMRobertaTokenizer, PreTrainedTokenizerFast or TokenizersBackend, got ",
+               quote(name));
   }
   return std::nullopt;
 }
 
 /// The pieces of words.
-Vocabulary word_pieces(const WordPiece& wordpiece, const std::string& source) {
+Vocabulary word_pieces(const PieceModel& model, const std::string& source) {
   std::vector<std::string> pieces;
-  for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
-    pieces.emplace_back(wordpiece.vocabulary().piece(id));
-  }
+  for (std::int32_t id = 0; id < model.size(); ++id)
+    pieces.emplace_back(model.vocabulary().piece(id));
   return Vocabulary(pieces, source);
 }
 
@@ -140,7 +140,7 @@ TokenizerModel extend(TokenizerModel model, std::span<const AddedToken> added,
   const auto set = [&](const char* key, std::int32_t& id) {
     const auto role = config.roles.find(key);
     if (role != config.roles.end() && !role->second.content.empty()) {
-      id = model.wordpiece.vocabulary().find(role->second.content);
+      id = model.pieces->vocabulary().find(role->second.content);
     }
   };
   set("cls_token", model.special.cls);
@@ -160,13 +160,19 @@ TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config) {
     fail_input(folder.string(), ": expected tokenizer.json or vocab.txt, neither is there");
   }
   const std::string source = whole ? file.string() : vocab.string();
-  const auto [name, named_by] = find_class(folder, config);
+  auto [name, named_by] = find_class(folder, config);
+  if (name.ends_with("Fast")) name.erase(name.size() - 4);
   std::optional<TokenizerFamily> family;
   if (!name.empty()) family = family_of(name, named_by);
   const std::vector<AddedToken> added = read_added(folder, config, whole ? &*whole : nullptr);
-  if (!family && whole) return extend(*std::move(whole), added, config, source);
+  if (!family && whole) {
+    take_class_settings(name, config, *whole, source);
+    return extend(*std::move(whole), added, config, source);
+  }
+  if (whole && dynamic_cast<const WordPiece*>(whole->pieces.get()) == nullptr)
+    fail_input(source, ": model: expected WordPiece, as ", name, " has");
   Vocabulary vocabulary =
-      whole ? word_pieces(whole->wordpiece, source) : Vocabulary::from_file(vocab);
+      whole ? word_pieces(*whole->pieces, source) : Vocabulary::from_file(vocab);
   if (!family && !name.empty()) {
     fail_input(named_by, ": tokenizer_class: ", quote(name),
                " needs tokenizer.json, it is not there");
@@ -179,10 +185,10 @@ TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config) {
 }
 
 /// vocab.txt has one piece per line, so a piece with a line break cannot be written.
-std::string dump_vocab(const WordPiece& wordpiece) {
+std::string dump_vocab(const PieceModel& model) {
   std::string text;
-  for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
-    const std::string_view piece = wordpiece.vocabulary().piece(id);
+  for (std::int32_t id = 0; id < model.size(); ++id) {
+    const std::string_view piece = model.vocabulary().piece(id);
     RINGLET_CHECK(piece.find_first_of("\r\n") == std::string_view::npos, "[Tokenizer] piece ", id,
                   " has a line break, vocab.txt cannot hold it");
     text.append(piece) += '\n';
@@ -230,11 +236,12 @@ Tokenizer Tokenizer::from_pretrained(const fs::path& folder,
 
 void Tokenizer::save(const fs::path& folder) const {
   // Composed before any write, so that an error leaves the folder unchanged.
-  const std::string vocab = dump_vocab(model_->wordpiece);
+  const bool wordpiece = dynamic_cast<const WordPiece*>(model_->pieces.get()) != nullptr;
+  const std::string vocab = wordpiece ? dump_vocab(*model_->pieces) : "";
   write_file(folder / "tokenizer.json", dump_tokenizer_json(*model_, max_length_));
   write_file(folder / "tokenizer_config.json", dump_tokenizer_config(*model_, max_length_));
   write_file(folder / "special_tokens_map.json", dump_special_tokens_map(*model_));
-  write_file(folder / "vocab.txt", vocab);
+  if (wordpiece) write_file(folder / "vocab.txt", vocab);
 }
 
 }  // namespace ringlet::models

@@ -8,46 +8,13 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/added_token_json.h"
 #include "ringlet/models/tokenizer/json_node.h"
+#include "ringlet/models/tokenizer/pipeline_json.h"
 #include "ringlet/models/tokenizer/post_processor_json.h"
 
 namespace ringlet::models {
 namespace {
 
 using nlohmann::json;
-
-BertNormalizer read_normalizer(const JsonNode& node) {
-  node.require_type("BertNormalizer");
-  BertNormalizer normalizer;
-  normalizer.clean_text = node.flag("clean_text", true);
-  normalizer.handle_chinese_chars = node.flag("handle_chinese_chars", true);
-  normalizer.lowercase = node.flag("lowercase", true);
-  normalizer.strip_accents = node.flag("strip_accents", normalizer.lowercase);
-  return normalizer;
-}
-
-/// model.vocab as pieces in the order of their ids, which must be 0, 1, ..., n - 1.
-std::vector<std::string> read_vocab(const JsonNode& vocab) {
-  const json& members = vocab.object().value();
-  if (members.empty()) vocab.expected("word pieces");
-  std::vector<std::string> pieces(members.size());
-  std::vector<bool> seen(members.size());
-  for (const auto& [piece, value] : members.items()) {
-    const bool is_id = value.is_number_unsigned() && value.get<std::uint64_t>() < members.size();
-    if (!is_id) {
-      const JsonNode id(value, vocab.source(), vocab.where() + "[" + quote(piece) + "]");
-      id.expected(str("an id from 0 to ", members.size() - 1, " (", members.size(),
-                      " pieces, no id left out)"));
-    }
-    const auto id = value.get<std::size_t>();
-    if (seen[id]) {
-      fail_input(vocab.source(), ": ", vocab.where(), ": expected each id once, ", id,
-                 " belongs to both ", quote(pieces[id]), " and ", quote(piece));
-    }
-    seen[id] = true;
-    pieces[id] = piece;
-  }
-  return pieces;
-}
 
 /// The added tokens by id; those missing in the vocabulary are appended to `pieces`.
 std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std::string>& pieces) {
@@ -74,15 +41,6 @@ std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std:
     }
   }
   return tokens;
-}
-
-WordPieceOptions read_wordpiece_options(const JsonNode& model) {
-  if (model.has("type")) model.require_type("WordPiece");
-  WordPieceOptions options;
-  options.unk_token = model.at("unk_token").text();
-  options.continuing_subword_prefix = model.at("continuing_subword_prefix").text();
-  options.max_input_chars_per_word = model.at("max_input_chars_per_word").integer(1, kMostIds);
-  return options;
 }
 
 void read_truncation(const JsonNode& node, TokenizerModel& model) {
@@ -124,11 +82,11 @@ SpecialTokens find_special(const TokenizerModel& model, const JsonNode& root) {
     if (special.cls == -1) special.cls = piece.id;
     special.sep = piece.id;
   }
-  special.unk = model.wordpiece.unk_id();
+  special.unk = model.pieces->unk_id();
   special.mask = find_role(model.added_tokens, "<mask>", "[MASK]");
   special.pad = find_role(model.added_tokens, "<pad>", "[PAD]");
   if (root.has("padding")) {
-    special.pad = read_id(root.at("padding").at("pad_id"), model.wordpiece.vocabulary());
+    special.pad = read_id(root.at("padding").at("pad_id"), model.pieces->vocabulary());
   }
   return special;
 }
@@ -144,14 +102,8 @@ void name_unknown(const JsonNode& root, std::vector<std::string>& names) {
   inside("truncation", {"direction", "max_length", "strategy", "stride"});
   inside("padding",
          {"strategy", "direction", "pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token"});
-  inside("normalizer",
-         {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
-  inside("pre_tokenizer", {"type"});
   inside("post_processor", {"type", "single", "pair", "special_tokens", "sep", "cls",
                             "trim_offsets", "add_prefix_space"});
-  inside("decoder", {"type", "prefix", "cleanup"});
-  inside("model",
-         {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
   if (!root.has("added_tokens")) return;
   const JsonNode tokens = root.at("added_tokens");
   for (std::size_t i = 0; i < tokens.value().size(); ++i)
@@ -182,31 +134,28 @@ TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& so
                                     std::vector<std::string>* unused_keys) {
   const json file = parse_json(text, source);
   const JsonNode root(file, source, "");
+  std::vector<std::string> unnamed;
+  std::vector<std::string>& unused = unused_keys != nullptr ? *unused_keys : unnamed;
   TokenizerModel model;
-  model.normalizer = read_normalizer(root.at("normalizer"));
-  root.at("pre_tokenizer").require_type("BertPreTokenizer");
-  const JsonNode wordpiece = root.at("model");
-  WordPieceOptions options = read_wordpiece_options(wordpiece);
-  std::vector<std::string> pieces = read_vocab(wordpiece.at("vocab"));
+  model.normalizer = read_normalizer(root.at("normalizer"), unused);
+  model.pre_tokenizer = read_pre_tokenizer(root.at("pre_tokenizer"), unused);
+  std::vector<std::string> pieces = read_pieces(root.at("model"));
   const auto size = static_cast<std::int32_t>(pieces.size());
   if (root.has("added_tokens")) {
     model.added_tokens = read_added_tokens(root.at("added_tokens"), pieces);
   }
-  model.wordpiece = WordPiece(Vocabulary(pieces, source), size, std::move(options), source);
+  model.pieces = read_piece_model(root.at("model"), Vocabulary(pieces, source), size, unused);
   model.post_processor = {{{TemplatePiece::Kind::kFirst}},
                           {{TemplatePiece::Kind::kFirst}, {TemplatePiece::Kind::kSecond}}};
   if (root.has("post_processor")) {
     model.post_processor =
-        read_post_processor(root.at("post_processor"), model.wordpiece.vocabulary());
+        read_post_processor(root.at("post_processor"), model.pieces->vocabulary());
   }
-  if (root.has("decoder")) {
-    root.at("decoder").require_type("WordPiece");
-    model.decoder_cleanup = root.at("decoder").flag("cleanup", true);
-  }
+  if (root.has("decoder")) read_decoder(root.at("decoder"), model, unused);
   if (root.has("truncation")) read_truncation(root.at("truncation"), model);
   if (root.has("padding")) check_padding(root.at("padding"));
   model.special = find_special(model, root);
-  if (unused_keys != nullptr) name_unknown(root, *unused_keys);
+  name_unknown(root, unused);
   return model;
 }
 

@@ -28,6 +28,7 @@ inline constexpr const char* kTokenRoles[] = {"bos_token", "eos_token", "unk_tok
 struct TokenizerConfig {
   std::optional<bool> do_lower_case;
   std::optional<bool> tokenize_chinese_chars;
+  std::optional<bool> add_prefix_space;
   /// Set and empty: null in the file, i.e. equal to do_lower_case.
   std::optional<std::optional<bool>> strip_accents;
   std::optional<std::string> tokenizer_class;
@@ -71,6 +72,12 @@ void add_named_tokens(const std::map<std::string, AddedToken>& roles, const Toke
 TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabulary,
                                      std::span<const AddedToken> added,
                                      const TokenizerConfig& config, const std::string& source);
+
+/// Replaces the parts of a tokenizer.json that transformers' class makes anew: of
+/// XLMRobertaTokenizer the normalizer but for its Precompiled, the pre-tokenizer and the template.
+/// Other classes change nothing.
+void take_class_settings(const std::string& tokenizer_class, const TokenizerConfig& config,
+                         TokenizerModel& model, const std::string& source);
 
 /// Reads the files of a folder as transformers' AutoTokenizer does. `overrides` take precedence
 /// over tokenizer_config.json. Keys without effect are appended to `unused_keys`.

@@ -33,6 +33,11 @@ bool is_scalar(char32_t c, std::size_t nbytes) {
   return c >= kSmallest[nbytes] && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
 }
 
+/// A code point of the same class for grapheme clusters, in every release of utf8proc.
+utf8proc_int32_t cluster_class(char32_t c) {
+  return contains(kMoreExtenders, c) ? 0x300 : static_cast<utf8proc_int32_t>(c);
+}
+
 int combining_class(char32_t c) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
 }
@@ -90,6 +95,22 @@ bool is_valid(std::string_view text) {
   return true;
 }
 
+std::size_t cluster_end(std::string_view text, std::size_t position) {
+  char32_t c = next(text, position);
+  // Two ASCII characters form no cluster, except for CR LF.
+  const auto ascii = [](char32_t x) { return x < 0x80 && x != '\r'; };
+  utf8proc_int32_t state = 0;
+  while (position < text.size()) {
+    std::size_t after = position;
+    const char32_t following = next(text, after);
+    if (ascii(c) && ascii(following)) break;
+    if (utf8proc_grapheme_break_stateful(cluster_class(c), cluster_class(following), &state)) break;
+    position = after;
+    c = following;
+  }
+  return position;
+}
+
 std::size_t length(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t position = 0; position < text.size(); ++count) next(text, position);
@@ -100,6 +121,18 @@ bool is_whitespace(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D);
   return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+std::size_t skip_whitespace(std::string_view text, std::size_t position) {
+  for (std::size_t after = position; position < text.size(); position = after)
+    if (!is_whitespace(next(text, after))) break;
+  return position;
+}
+
+std::size_t skip_whitespace_before(std::string_view text, std::size_t position) {
+  for (std::size_t before = position; position > 0; position = before)
+    if (!is_whitespace(previous(text, before))) break;
+  return position;
 }
 
 bool is_punctuation(char32_t c) {

@@ -17,11 +17,16 @@ char32_t previous(std::string_view text, std::size_t& position);
 void append(char32_t c, std::string& out);
 /// Well-formed UTF-8.
 bool is_valid(std::string_view text);
+/// Where the extended grapheme cluster that begins at `position` ends.
+std::size_t cluster_end(std::string_view text, std::size_t position);
 /// The number of code points; each stray byte counts as one.
 std::size_t length(std::string_view text);
 
 /// The White_Space property: U+0009-000D, U+0020, U+0085, U+00A0, U+2000-200A, U+3000, ...
 bool is_whitespace(char32_t c);
+/// Where the white space that begins at `position` ends, and where the one that ends there begins.
+std::size_t skip_whitespace(std::string_view text, std::size_t position);
+std::size_t skip_whitespace_before(std::string_view text, std::size_t position);
 /// ASCII that is neither letter, digit, space nor control; elsewhere the categories P*.
 bool is_punctuation(char32_t c);
 /// Category Mn, most of the combining accents.

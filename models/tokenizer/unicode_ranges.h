@@ -145,4 +145,8 @@ inline constexpr Range kMoreWords[] = {
     {0x1E5D0, 0x1E5FA}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189},
     {0x2EBF0, 0x2EE5D}};
 
+/// Marks of Unicode 16 and 17 that extend a grapheme cluster, up to U+FFFF: later ones change no
+/// id.
+inline constexpr Range kMoreExtenders[] = {{0x0897, 0x0897}, {0x1ACF, 0x1ADD}, {0x1AE0, 0x1AEB}};
+
 }  // namespace ringlet::models::unicode

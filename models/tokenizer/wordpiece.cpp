@@ -11,11 +11,10 @@ namespace ringlet::models {
 
 WordPiece::WordPiece(Vocabulary vocabulary, std::int32_t size, WordPieceOptions options,
                      std::string_view source)
-    : vocabulary_(std::move(vocabulary)),
-      size_(size),
+    : PieceModel(std::move(vocabulary), size, Vocabulary::kMissing),
       options_(std::move(options)),
-      prefix_hash_(Vocabulary::hash(Vocabulary::kHashStart, options_.continuing_subword_prefix)),
-      unk_id_(vocabulary_.find(options_.unk_token)) {
+      prefix_hash_(Vocabulary::hash(Vocabulary::kHashStart, options_.continuing_subword_prefix)) {
+  unk_id_ = vocabulary_.find(options_.unk_token);
   if (unk_id_ == Vocabulary::kMissing || unk_id_ >= size_) {
     fail_input(source, ": expected the unknown token ", quote(options_.unk_token),
                " in the vocabulary, it is not there");
@@ -51,6 +50,10 @@ void WordPiece::append(std::string_view word, std::vector<std::int32_t>& ids) co
     word.remove_prefix(nbytes);
     head = options_.continuing_subword_prefix;
   }
+}
+
+std::shared_ptr<const PieceModel> WordPiece::with(Vocabulary vocabulary) const {
+  return std::make_shared<WordPiece>(std::move(vocabulary), size_, options_);
 }
 
 /// The id of the longest piece that is `head` + the first `nbytes` > 0 of `rest`.

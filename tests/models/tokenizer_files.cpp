@@ -82,14 +82,17 @@ TEST_CASE("text that is not JSON, or not of the expected kind, is named") {
   CHECK_LT(huge.size(), 250);
   CHECK_EQ(complaint("[1]"), "expected an object, got [1]");
   CHECK_EQ(complaint("{}"), "expected the key 'normalizer'");
-  CHECK_EQ(complaint("/normalizer", nullptr), "normalizer: expected an object, got null");
+  CHECK_EQ(complaint("/normalizer", 1), "normalizer: expected an object, got 1");
   CHECK_EQ(complaint("/normalizer/type", "NFC"),
-           "normalizer.type: expected BertNormalizer, got \"NFC\"");
+           "normalizer.type: expected BertNormalizer, Precompiled, Strip, Replace or Sequence, got "
+           "\"NFC\"");
   CHECK_EQ(complaint("/normalizer/lowercase", 1),
            "normalizer.lowercase: expected true or false, got 1");
   CHECK_EQ(complaint("/pre_tokenizer/type", "Whitespace"),
-           "pre_tokenizer.type: expected BertPreTokenizer, got \"Whitespace\"");
-  CHECK_EQ(complaint("/model/type", "BPE"), "model.type: expected WordPiece, got \"BPE\"");
+           "pre_tokenizer.type: expected BertPreTokenizer, Metaspace or Sequence, got "
+           "\"Whitespace\"");
+  CHECK_EQ(complaint("/model/type", "WordLevel"),
+           "model.type: expected WordPiece or Unigram, got \"WordLevel\"");
   CHECK_EQ(complaint("/decoder/type", "ByteLevel"),
            "decoder.type: expected WordPiece, got \"ByteLevel\"");
   CHECK_EQ(complaint_without("/model", "unk_token"), "model: expected the key 'unk_token'");
@@ -221,9 +224,9 @@ TEST_CASE("settings that AutoTokenizer follows and this class does not are refus
   complain(R"({"truncation_side": "up"})", "truncation_side: expected left or right, got \"up\"");
   complain(R"({"split_special_tokens": true})", "split_special_tokens: expected false, got true");
   complain(R"({"do_lower_case": null})", "do_lower_case: expected true or false, got null");
-  complain(R"({"tokenizer_class": "RobertaTokenizerFast"})",
-           "tokenizer_class: expected BertTokenizer, MPNetTokenizer, PreTrainedTokenizerFast or "
-           "TokenizersBackend, got 'RobertaTokenizerFast'");
+  complain(R"({"tokenizer_class": "LlamaTokenizerFast"})",
+           "tokenizer_class: expected BertTokenizer, MPNetTokenizer, XLMRobertaTokenizer, "
+           "PreTrainedTokenizerFast or TokenizersBackend, got 'LlamaTokenizer'");
   complain(R"({"tokenizer_class": "TokenizersBackend"})",
            "tokenizer_class: 'TokenizersBackend' needs tokenizer.json, it is not there");
 }

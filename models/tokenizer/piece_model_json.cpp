@@ -1,0 +1,128 @@
+#include <utility>
+
+#include "ringlet/core/base/quote.h"
+#include "ringlet/models/tokenizer/pipeline_json.h"
+#include "ringlet/models/tokenizer/unigram.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
+
+namespace ringlet::models {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+/// The type; older files leave it out.
+std::string type_of(const JsonNode& model) {
+  if (!model.has("type")) return model.has("unk_id") ? "Unigram" : "WordPiece";
+  const std::string type = model.at("type").text();
+  if (type != "WordPiece" && type != "Unigram") model.at("type").expected("WordPiece or Unigram");
+  return type;
+}
+
+/// {"piece": id, ...} with the ids 0, 1, ..., n - 1.
+std::vector<std::string> read_ids(const JsonNode& vocab) {
+  const json& members = vocab.object().value();
+  if (members.empty()) vocab.expected("word pieces");
+  std::vector<std::string> pieces(members.size());
+  std::vector<bool> seen(members.size());
+  for (const auto& [piece, value] : members.items()) {
+    const bool is_id = value.is_number_unsigned() && value.get<std::uint64_t>() < members.size();
+    if (!is_id) {
+      const JsonNode id(value, vocab.source(), vocab.where() + "[" + quote(piece) + "]");
+      id.expected(str("an id from 0 to ", members.size() - 1, " (", members.size(),
+                      " pieces, no id left out)"));
+    }
+    const auto id = value.get<std::size_t>();
+    if (seen[id]) {
+      fail_input(vocab.source(), ": ", vocab.where(), ": expected each id once, ", id,
+                 " belongs to both ", quote(pieces[id]), " and ", quote(piece));
+    }
+    seen[id] = true;
+    pieces[id] = piece;
+  }
+  return pieces;
+}
+
+/// [["piece", score], ...]
+std::vector<std::string> read_scored(const JsonNode& vocab) {
+  std::vector<std::string> pieces;
+  for (const json& entry : vocab.array().value()) {
+    const bool pair =
+        entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number();
+    if (!pair) vocab.at(pieces.size()).expected("a piece and its score");
+    pieces.push_back(entry[0].get<std::string>());
+  }
+  if (pieces.empty()) vocab.expected("pieces");
+  return pieces;
+}
+
+std::shared_ptr<const PieceModel> read_unigram(const JsonNode& model, Vocabulary vocabulary,
+                                               std::int32_t size) {
+  if (model.flag("byte_fallback", false)) model.at("byte_fallback").expected("false");
+  const auto unk = static_cast<std::int32_t>(model.at("unk_id").integer(0, size - 1));
+  std::vector<double> scores;
+  for (const json& entry : model.at("vocab").value()) scores.push_back(entry[1].get<double>());
+  return std::make_shared<Unigram>(std::move(vocabulary), std::move(scores), unk);
+}
+
+WordPieceOptions read_wordpiece_options(const JsonNode& model) {
+  WordPieceOptions options;
+  options.unk_token = model.at("unk_token").text();
+  options.continuing_subword_prefix = model.at("continuing_subword_prefix").text();
+  options.max_input_chars_per_word = model.at("max_input_chars_per_word").integer(1, kMostIds);
+  return options;
+}
+
+ordered_json dump_ids(const PieceModel& model) {
+  ordered_json vocab = ordered_json::object();
+  // operator[] of an ordered object searches all members at every call.
+  auto& members = vocab.get_ref<ordered_json::object_t&>();
+  for (std::int32_t id = 0; id < model.size(); ++id)
+    members.emplace_back(std::string(model.vocabulary().piece(id)), ordered_json(id));
+  return vocab;
+}
+
+ordered_json dump_unigram(const Unigram& model) {
+  ordered_json vocab = ordered_json::array();
+  for (std::int32_t id = 0; id < model.size(); ++id)
+    vocab.push_back(
+        {std::string(model.vocabulary().piece(id)), model.scores()[static_cast<std::size_t>(id)]});
+  return {{"type", "Unigram"},
+          {"unk_id", model.unk_id()},
+          {"vocab", std::move(vocab)},
+          {"byte_fallback", false}};
+}
+
+}  // namespace
+
+std::vector<std::string> read_pieces(const JsonNode& model) {
+  const JsonNode vocab = model.at("vocab");
+  return type_of(model) == "Unigram" ? read_scored(vocab) : read_ids(vocab);
+}
+
+std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
+                                                   std::int32_t size,
+                                                   std::vector<std::string>& unused_keys) {
+  const std::string type = type_of(model);
+  if (type == "Unigram") {
+    model.name_unknown({"type", "unk_id", "vocab", "byte_fallback"}, unused_keys);
+    return read_unigram(model, std::move(vocabulary), size);
+  }
+  model.name_unknown(
+      {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"},
+      unused_keys);
+  return std::make_shared<WordPiece>(std::move(vocabulary), size, read_wordpiece_options(model),
+                                     model.source());
+}
+
+ordered_json dump_piece_model(const PieceModel& model) {
+  if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) return dump_unigram(*unigram);
+  const WordPieceOptions& options = dynamic_cast<const WordPiece&>(model).options();
+  return {{"type", "WordPiece"},
+          {"unk_token", options.unk_token},
+          {"continuing_subword_prefix", options.continuing_subword_prefix},
+          {"max_input_chars_per_word", options.max_input_chars_per_word},
+          {"vocab", dump_ids(model)}};
+}
+
+}  // namespace ringlet::models
