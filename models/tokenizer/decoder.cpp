@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
@@ -58,6 +59,8 @@ std::string join_marked(const Metaspace& marked, std::string_view piece, bool fi
 }  // namespace
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer);
+  const bool bytes = std::holds_alternative<ByteLevel>(model_->pre_tokenizer);
   std::string text;
   bool first = true;
   for (const std::int32_t id : ids) {
@@ -67,11 +70,13 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
         std::any_of(model_->added_tokens.begin(), model_->added_tokens.end(),
                     [id](const AddedToken& token) { return token.id == id && token.special; });
     if (skipped) continue;
-    const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer);
-    text += marked ? join_marked(*marked, piece, first) : join_wordpiece(*model_, piece, first);
+    if (bytes)
+      ByteLevel::decode(piece, text);
+    else
+      text += marked ? join_marked(*marked, piece, first) : join_wordpiece(*model_, piece, first);
     first = false;
   }
-  return text;
+  return bytes ? unicode::valid(text) : text;
 }
 
 }  // namespace ringlet::models

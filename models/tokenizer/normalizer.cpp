@@ -94,11 +94,7 @@ void Replace::normalize(std::string_view text, std::string& out) const {
 }
 
 void NormalizerSequence::normalize(std::string_view text, std::string& out) const {
-  std::string current(text), next;
-  if (!unicode::is_valid(text)) {
-    current.clear();
-    for (std::size_t i = 0; i < text.size();) unicode::append(unicode::next(text, i), current);
-  }
+  std::string current = unicode::valid(text), next;
   for (const auto& step : steps) {
     next.clear();
     std::visit([&](const auto& s) { s.normalize(current, next); }, step);

@@ -1,4 +1,4 @@
-// What WordPiece, Unigram and byte pairs have in common: a word becomes pieces of a vocabulary.
+// The interface of WordPiece, Unigram and byte pairs: a word becomes pieces of a vocabulary.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <utility>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/models/tokenizer/bpe.h"
 #include "ringlet/models/tokenizer/pipeline_json.h"
 #include "ringlet/models/tokenizer/unigram.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
@@ -13,9 +15,11 @@ using nlohmann::ordered_json;
 
 /// The type; older files leave it out.
 std::string type_of(const JsonNode& model) {
-  if (!model.has("type")) return model.has("unk_id") ? "Unigram" : "WordPiece";
+  if (!model.has("type"))
+    return model.has("merges") ? "BPE" : model.has("unk_id") ? "Unigram" : "WordPiece";
   const std::string type = model.at("type").text();
-  if (type != "WordPiece" && type != "Unigram") model.at("type").expected("WordPiece or Unigram");
+  if (type != "WordPiece" && type != "Unigram" && type != "BPE")
+    model.at("type").expected("WordPiece, Unigram or BPE");
   return type;
 }
 
@@ -65,6 +69,48 @@ std::shared_ptr<const PieceModel> read_unigram(const JsonNode& model, Vocabulary
   return std::make_shared<Unigram>(std::move(vocabulary), std::move(scores), unk);
 }
 
+/// "a b", or ["a", "b"] in newer files.
+Bpe::Merge read_merge(const JsonNode& node, const Vocabulary& vocabulary, std::int32_t size) {
+  std::string left, right;
+  if (node.value().is_array() && node.value().size() == 2) {
+    left = node.at(std::size_t{0}).text();
+    right = node.at(std::size_t{1}).text();
+  } else {
+    const std::string text = node.text();
+    const std::size_t space = text.find(' ');
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
+      node.expected("two pieces");
+    left = text.substr(0, space);
+    right = text.substr(space + 1);
+  }
+  const Bpe::Merge merge{vocabulary.find(left), vocabulary.find(right),
+                         vocabulary.find(left, right)};
+  for (const std::int32_t id : {merge.left, merge.right, merge.merged})
+    if (id == Vocabulary::kMissing || id >= size)
+      node.expected("two pieces of the vocabulary, which also has both as one");
+  return merge;
+}
+
+std::shared_ptr<const PieceModel> read_bpe(const JsonNode& model, Vocabulary vocabulary,
+                                           std::int32_t size) {
+  for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"})
+    if (model.flag(key, false)) model.at(key).expected("false");
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (model.has(key) && !model.at(key).text().empty()) model.at(key).expected("no text");
+  if (model.has("dropout") && model.at("dropout").value() != 0)
+    model.at("dropout").expected("null or 0");
+  std::int32_t unk = Vocabulary::kMissing;
+  if (model.has("unk_token")) {
+    unk = vocabulary.find(model.at("unk_token").text());
+    if (unk == Vocabulary::kMissing) model.at("unk_token").expected("a piece of the vocabulary");
+  }
+  const JsonNode list = model.at("merges");
+  std::vector<Bpe::Merge> merges;
+  for (std::size_t i = 0; i < list.array().value().size(); ++i)
+    merges.push_back(read_merge(list.at(i), vocabulary, size));
+  return std::make_shared<Bpe>(std::move(vocabulary), size, std::move(merges), unk);
+}
+
 WordPieceOptions read_wordpiece_options(const JsonNode& model) {
   WordPieceOptions options;
   options.unk_token = model.at("unk_token").text();
@@ -80,6 +126,30 @@ ordered_json dump_ids(const PieceModel& model) {
   for (std::int32_t id = 0; id < model.size(); ++id)
     members.emplace_back(std::string(model.vocabulary().piece(id)), ordered_json(id));
   return vocab;
+}
+
+/// "a b", which all releases read, or ["a", "b"] if a piece has a space.
+ordered_json dump_bpe(const Bpe& model) {
+  const auto piece = [&](std::int32_t id) { return std::string(model.vocabulary().piece(id)); };
+  const auto spaced = [&](const Bpe::Merge& m) {
+    return piece(m.merged).find(' ') != std::string::npos;
+  };
+  const bool pairs = std::ranges::any_of(model.merges(), spaced);
+  ordered_json merges = ordered_json::array();
+  for (const Bpe::Merge& merge : model.merges()) {
+    const std::string left = piece(merge.left), right = piece(merge.right);
+    merges.push_back(pairs ? ordered_json{left, right} : ordered_json(left + " " + right));
+  }
+  const bool unknown = model.unk_id() != Vocabulary::kMissing;
+  return {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", unknown ? ordered_json(piece(model.unk_id())) : ordered_json(nullptr)},
+          {"continuing_subword_prefix", ""},
+          {"end_of_word_suffix", ""},
+          {"fuse_unk", false},
+          {"byte_fallback", false},
+          {"vocab", dump_ids(model)},
+          {"merges", std::move(merges)}};
 }
 
 ordered_json dump_unigram(const Unigram& model) {
@@ -108,6 +178,13 @@ std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabu
     model.name_unknown({"type", "unk_id", "vocab", "byte_fallback"}, unused_keys);
     return read_unigram(model, std::move(vocabulary), size);
   }
+  if (type == "BPE") {
+    model.name_unknown(
+        {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+         "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"},
+        unused_keys);
+    return read_bpe(model, std::move(vocabulary), size);
+  }
   model.name_unknown(
       {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"},
       unused_keys);
@@ -117,6 +194,7 @@ std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabu
 
 ordered_json dump_piece_model(const PieceModel& model) {
   if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) return dump_unigram(*unigram);
+  if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) return dump_bpe(*bpe);
   const WordPieceOptions& options = dynamic_cast<const WordPiece&>(model).options();
   return {{"type", "WordPiece"},
           {"unk_token", options.unk_token},

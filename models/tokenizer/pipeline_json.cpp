@@ -103,6 +103,19 @@ Metaspace read_metaspace(const JsonNode& node, Names& unused_keys) {
   return splitter;
 }
 
+ByteLevel read_byte_level(const JsonNode& node, Names& unused_keys) {
+  node.name_unknown({"type", "add_prefix_space", "trim_offsets", "use_regex"}, unused_keys);
+  return {.add_prefix_space = node.flag("add_prefix_space", true),
+          .use_regex = node.flag("use_regex", true)};
+}
+
+ordered_json dump_byte_level(const ByteLevel& splitter) {
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", splitter.add_prefix_space},
+          {"trim_offsets", true},
+          {"use_regex", splitter.use_regex}};
+}
+
 ordered_json dump_metaspace(const Metaspace& splitter) {
   return {{"type", "Metaspace"},
           {"replacement", splitter.replacement},
@@ -149,7 +162,8 @@ PreTokenizer read_pre_tokenizer(const JsonNode& node, Names& unused_keys) {
     return BertSplit();
   }
   if (name == "Metaspace") return read_metaspace(node, unused_keys);
-  if (name != "Sequence") type.expected("BertPreTokenizer, Metaspace or Sequence");
+  if (name == "ByteLevel") return read_byte_level(node, unused_keys);
+  if (name != "Sequence") type.expected("BertPreTokenizer, Metaspace, ByteLevel or Sequence");
   node.name_unknown({"type", "pretokenizers"}, unused_keys);
   const JsonNode steps = node.at("pretokenizers");
   if (steps.array().value().size() != 2) steps.expected("WhitespaceSplit and Metaspace");
@@ -161,6 +175,7 @@ PreTokenizer read_pre_tokenizer(const JsonNode& node, Names& unused_keys) {
 }
 
 ordered_json dump_pre_tokenizer(const PreTokenizer& splitter) {
+  if (const auto* bytes = std::get_if<ByteLevel>(&splitter)) return dump_byte_level(*bytes);
   const auto* marked = std::get_if<Metaspace>(&splitter);
   if (marked == nullptr) return {{"type", "BertPreTokenizer"}};
   if (!marked->at_whitespace) return dump_metaspace(*marked);
@@ -174,6 +189,11 @@ void read_decoder(const JsonNode& node, TokenizerModel& model, Names& unused_key
     read_metaspace(node, unused_keys);
     return;
   }
+  if (std::holds_alternative<ByteLevel>(model.pre_tokenizer)) {
+    node.require_type("ByteLevel");
+    read_byte_level(node, unused_keys);
+    return;
+  }
   node.require_type("WordPiece");
   node.name_unknown({"type", "prefix", "cleanup"}, unused_keys);
   model.decoder_cleanup = node.flag("cleanup", true);
@@ -182,6 +202,8 @@ void read_decoder(const JsonNode& node, TokenizerModel& model, Names& unused_key
 ordered_json dump_decoder(const TokenizerModel& model) {
   if (const auto* marked = std::get_if<Metaspace>(&model.pre_tokenizer))
     return dump_metaspace(*marked);
+  if (const auto* bytes = std::get_if<ByteLevel>(&model.pre_tokenizer))
+    return dump_byte_level(*bytes);
   const auto& wordpiece = dynamic_cast<const WordPiece&>(*model.pieces);
   return {{"type", "WordPiece"},
           {"prefix", wordpiece.options().continuing_subword_prefix},

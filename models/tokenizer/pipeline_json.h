@@ -25,7 +25,7 @@ nlohmann::ordered_json dump_decoder(const TokenizerModel& model);
 
 /// The model's own pieces, in the order of their ids.
 std::vector<std::string> read_pieces(const JsonNode& model);
-/// The model whose first `size` pieces are its own.
+/// The model over the first `size` pieces; later ones are added tokens.
 std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
                                                    std::int32_t size,
                                                    std::vector<std::string>& unused_keys);

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "ringlet/models/tokenizer/byte_level.h"
+
 namespace ringlet::models {
 
 /// Words that are not parts of the text, contiguous: word i is text[ends[i - 1], ends[i]).
@@ -59,6 +61,6 @@ struct Metaspace {
   void append_word(std::string_view word, bool first, Words& words) const;
 };
 
-using PreTokenizer = std::variant<BertSplit, Metaspace>;
+using PreTokenizer = std::variant<BertSplit, Metaspace, ByteLevel>;
 
 }  // namespace ringlet::models

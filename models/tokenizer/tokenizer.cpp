@@ -56,9 +56,12 @@ std::span<const std::int32_t> Tokenizer::cut(std::span<const std::int32_t> ids,
 /// `first`: the text begins with these words.
 void Tokenizer::append_words(std::string_view text, bool first, Scratch& scratch) const {
   const PieceModel& pieces = *model_->pieces;
-  if (const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer)) {
+  if (!std::holds_alternative<BertSplit>(model_->pre_tokenizer)) {
     scratch.words.clear();
-    marked->append(text, first, scratch.words);
+    if (const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer))
+      marked->append(text, first, scratch.words);
+    else
+      std::get<ByteLevel>(model_->pre_tokenizer).append(text, scratch.words);
     std::size_t begin = 0;
     for (const std::size_t end : scratch.words.ends) {
       pieces.append(std::string_view(scratch.words.text).substr(begin, end - begin), scratch.ids);

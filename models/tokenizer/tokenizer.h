@@ -1,5 +1,5 @@
 // Text to token ids and back: the same ids as Hugging Face's tokenizers. For BERT and MPNet
-// (WordPiece) and XLM-R (Unigram).
+// (WordPiece), XLM-R (Unigram) and RoBERTa (byte pairs).
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,8 @@ struct TokenizerModel {
   PostProcessor post_processor;
   SpecialTokens special;
   bool decoder_cleanup = true;
+  /// Python's tokenizer returns token types, which DistilBERT's and XLM-R's classes do not.
+  bool token_types = true;
   std::int64_t max_length = 0;
   /// A text that is too long keeps its end instead of its beginning.
   bool truncate_left = false;
@@ -83,10 +85,11 @@ class Tokenizer {
   /// Reads a model folder as transformers' AutoTokenizer does, by the class that
   /// tokenizer_config.json or config.json names. BertTokenizer and MPNetTokenizer take only
   /// vocabulary and added tokens from tokenizer.json (or vocab.txt), and the rest from
-  /// tokenizer_config.json; XLMRobertaTokenizer, PreTrainedTokenizerFast and TokenizersBackend take
-  /// their words from tokenizer.json and no cleaning from tokenizer_config.json. Without a class,
-  /// tokenizer.json is used unchanged and the family of a vocab.txt is guessed. Keys of the files
-  /// without effect are appended to `unused_keys`, as "FILE: 'key'".
+  /// tokenizer_config.json; XLMRobertaTokenizer, RobertaTokenizer, PreTrainedTokenizerFast and
+  /// TokenizersBackend take their words from tokenizer.json and no cleaning from
+  /// tokenizer_config.json. Without a class, tokenizer.json is used unchanged and the family of a
+  /// vocab.txt is guessed. Keys of the files without effect are appended to `unused_keys`, as
+  /// "FILE: 'key'".
   static Tokenizer from_pretrained(const std::filesystem::path& folder,
                                    std::vector<std::string>* unused_keys = nullptr);
 

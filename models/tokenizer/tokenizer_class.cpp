@@ -4,6 +4,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/models/tokenizer/bpe.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/tokenizer/unigram.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
@@ -49,6 +50,28 @@ void check_flags(const AddedToken& a, const AddedToken& b, const std::string& so
     fail_input(source, ": expected the same single_word and normalized wherever ", quote(a.content),
                " is an added token");
   }
+}
+
+/// XLMRobertaTokenizer keeps only the replacements of a file's normalizer.
+NormalizerSequence only_precompiled(const Normalizer& normalizer) {
+  NormalizerSequence sequence;
+  if (const auto* whole = std::get_if<NormalizerSequence>(&normalizer)) {
+    for (const auto& step : whole->steps)
+      if (std::holds_alternative<Precompiled>(step)) sequence.steps.push_back(step);
+  }
+  return sequence;
+}
+
+/// The id of the token with a role, by the settings or else by its usual name.
+std::int32_t role_id(const char* key, const char* usual, const TokenizerConfig& config,
+                     const TokenizerModel& model, const std::string& source) {
+  const auto role = config.roles.find(key);
+  const bool named = role != config.roles.end() && !role->second.content.empty();
+  const std::string name = named ? role->second.content : usual;
+  const std::int32_t id = model.pieces->vocabulary().find(name);
+  if (id == Vocabulary::kMissing)
+    fail_input(source, ": expected the special token ", quote(name), " in the vocabulary");
+  return id;
 }
 
 }  // namespace
@@ -127,29 +150,25 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
 
 void take_class_settings(const std::string& tokenizer_class, const TokenizerConfig& config,
                          TokenizerModel& model, const std::string& source) {
-  if (tokenizer_class != "XLMRobertaTokenizer") return;
-  if (dynamic_cast<const Unigram*>(model.pieces.get()) == nullptr || model.pieces->unk_id() != 3)
-    fail_input(source, ": model: expected Unigram with unk_id 3, as ", tokenizer_class, " has");
-  NormalizerSequence sequence;
-  if (const auto* whole = std::get_if<NormalizerSequence>(&model.normalizer)) {
-    for (const auto& step : whole->steps)
-      if (std::holds_alternative<Precompiled>(step)) sequence.steps.push_back(step);
-  }
-  model.normalizer = sequence;
-  const bool prepend = config.add_prefix_space.value_or(true);
-  model.pre_tokenizer =
-      Metaspace{.prepend = prepend ? Metaspace::Prepend::always : Metaspace::Prepend::never,
-                .at_whitespace = true};
   const auto id = [&](const char* key, const char* usual) {
-    const auto role = config.roles.find(key);
-    const bool usual_counts = role == config.roles.end() || role->second.content.empty();
-    const std::string name = usual_counts ? usual : role->second.content;
-    const std::int32_t found = model.pieces->vocabulary().find(name);
-    if (found == Vocabulary::kMissing)
-      fail_input(source, ": expected the special token ", quote(name), " in the vocabulary");
-    return found;
+    return role_id(key, usual, config, model, source);
   };
-  model.post_processor = PostProcessor::roberta(id("bos_token", "<s>"), id("eos_token", "</s>"));
+  if (tokenizer_class == "XLMRobertaTokenizer") {
+    if (dynamic_cast<const Unigram*>(model.pieces.get()) == nullptr || model.pieces->unk_id() != 3)
+      fail_input(source, ": model: expected Unigram with unk_id 3, as ", tokenizer_class, " has");
+    model.normalizer = only_precompiled(model.normalizer);
+    const bool prepend = config.add_prefix_space.value_or(true);
+    model.pre_tokenizer =
+        Metaspace{.prepend = prepend ? Metaspace::Prepend::always : Metaspace::Prepend::never,
+                  .at_whitespace = true};
+    model.post_processor = PostProcessor::roberta(id("bos_token", "<s>"), id("eos_token", "</s>"));
+  } else if (tokenizer_class == "RobertaTokenizer") {
+    if (dynamic_cast<const Bpe*>(model.pieces.get()) == nullptr)
+      fail_input(source, ": model: expected BPE, as ", tokenizer_class, " has");
+    model.normalizer = NormalizerSequence();
+    model.pre_tokenizer = ByteLevel{.add_prefix_space = config.add_prefix_space.value_or(false)};
+    model.post_processor = PostProcessor::roberta(id("cls_token", "<s>"), id("sep_token", "</s>"));
+  }
 }
 
 }  // namespace ringlet::models

@@ -113,7 +113,8 @@ std::string tokenizer_class(const TokenizerModel& model) {
       same_tokens(model.post_processor.single, usual.single) &&
       same_tokens(model.post_processor.pair, usual.pair);
   if (!expressible) return "PreTrainedTokenizerFast";
-  return mpnet ? "MPNetTokenizer" : "BertTokenizer";
+  if (mpnet) return "MPNetTokenizer";
+  return model.token_types ? "BertTokenizer" : "DistilBertTokenizer";
 }
 
 ordered_json dump_roles(const TokenizerModel& model) {
@@ -169,7 +170,8 @@ std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_
   }
   if (max_length > 0) config["model_max_length"] = max_length;
   if (model.truncate_left) config["truncation_side"] = "left";
-  if (is_mpnet(model)) config["model_input_names"] = {"input_ids", "attention_mask"};
+  if (is_mpnet(model) || !model.token_types)
+    config["model_input_names"] = {"input_ids", "attention_mask"};
   config["tokenizer_class"] = tokenizer_class(model);
   return config.dump(2) + "\n";
 }

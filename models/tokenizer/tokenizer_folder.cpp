@@ -105,6 +105,8 @@ std::pair<std::string, std::string> find_class(const fs::path& folder,
   const std::string type = root.has("model_type") ? root.at("model_type").text() : "";
   if (type == "bert") return {"BertTokenizer", source};
   if (type == "mpnet") return {"MPNetTokenizer", source};
+  if (type == "distilbert") return {"BertTokenizer", source};
+  if (type == "roberta") return {"RobertaTokenizer", source};
   if (type == "xlm-roberta") return {"XLMRobertaTokenizer", source};
   return {};
 }
@@ -115,11 +117,11 @@ std::optional<TokenizerFamily> family_of(const std::string& name, const std::str
     return TokenizerFamily::kBert;
   }
   if (name == "MPNetTokenizer") return TokenizerFamily::kMpnet;
-  if (name != "XLMRobertaTokenizer" && name != "PreTrainedTokenizer" &&
-      name != "TokenizersBackend") {
+  if (name != "XLMRobertaTokenizer" && name != "RobertaTokenizer" &&
+      name != "PreTrainedTokenizer" && name != "TokenizersBackend") {
     fail_input(source, ": tokenizer_class: expected BertTokenizer, MPNetTokenizer, ",
-               "XLMRobertaTokenizer, PreTrainedTokenizerFast or TokenizersBackend, got ",
-               quote(name));
+               "XLMRobertaTokenizer, RobertaTokenizer, PreTrainedTokenizerFast or ",
+               "TokenizersBackend, got ", quote(name));
   }
   return std::nullopt;
 }
@@ -215,6 +217,8 @@ TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConf
                                      std::vector<std::string>& unused_keys) {
   TokenizerConfig config = read_config(folder, overrides);
   TokenizerModel model = read_model(folder, config);
+  const bool distilbert = config.tokenizer_class.value_or("").starts_with("DistilBertTokenizer");
+  model.token_types = !distilbert && std::holds_alternative<BertSplit>(model.pre_tokenizer);
   unused_keys.insert(unused_keys.end(), config.unused_keys.begin(), config.unused_keys.end());
   model.truncate_left = config.truncate_left.value_or(model.truncate_left);
   // Python's calls ignore the length of tokenizer.json's truncation.

@@ -83,6 +83,8 @@ SpecialTokens find_special(const TokenizerModel& model, const JsonNode& root) {
     special.sep = piece.id;
   }
   special.unk = model.pieces->unk_id();
+  if (special.unk == Vocabulary::kMissing)
+    special.unk = find_role(model.added_tokens, "<unk>", "[UNK]");
   special.mask = find_role(model.added_tokens, "<mask>", "[MASK]");
   special.pad = find_role(model.added_tokens, "<pad>", "[PAD]");
   if (root.has("padding")) {

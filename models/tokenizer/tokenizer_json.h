@@ -73,9 +73,9 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
                                      std::span<const AddedToken> added,
                                      const TokenizerConfig& config, const std::string& source);
 
-/// Replaces the parts of a tokenizer.json that transformers' class makes anew: of
-/// XLMRobertaTokenizer the normalizer but for its Precompiled, the pre-tokenizer and the template.
-/// Other classes change nothing.
+/// Replaces the parts of a tokenizer.json that transformers' class makes anew. Those are the
+/// pre-tokenizer, the template and the normalizer, of which XLMRobertaTokenizer keeps Precompiled
+/// and RobertaTokenizer nothing. Other classes change nothing.
 void take_class_settings(const std::string& tokenizer_class, const TokenizerConfig& config,
                          TokenizerModel& model, const std::string& source);
 

@@ -87,6 +87,13 @@ void append(char32_t c, std::string& out) {
   out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(nbytes));
 }
 
+std::string valid(std::string_view text) {
+  if (is_valid(text)) return std::string(text);
+  std::string out;
+  for (std::size_t position = 0; position < text.size();) append(next(text, position), out);
+  return out;
+}
+
 bool is_valid(std::string_view text) {
   for (std::size_t position = 0; position < text.size();) {
     const std::size_t start = position;
@@ -154,6 +161,16 @@ bool is_cjk(char32_t c) {
          (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B81F) ||
          (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) ||
          (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+bool is_letter(char32_t c) {
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+}
+
+bool is_number(char32_t c) {
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
 }
 
 bool is_word(char32_t c) {

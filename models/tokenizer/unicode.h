@@ -15,6 +15,8 @@ char32_t next(std::string_view text, std::size_t& position);
 /// Reads the code point that ends at `position` > 0 and moves back to its beginning.
 char32_t previous(std::string_view text, std::size_t& position);
 void append(char32_t c, std::string& out);
+/// A copy with U+FFFD for each stray byte.
+std::string valid(std::string_view text);
 /// Well-formed UTF-8.
 bool is_valid(std::string_view text);
 /// Where the extended grapheme cluster that begins at `position` ends.
@@ -35,6 +37,10 @@ bool is_nonspacing_mark(char32_t c);
 bool is_control(char32_t c);
 /// The CJK ideographs that BERT separates, including compatibility forms.
 bool is_cjk(char32_t c);
+/// Category L*.
+bool is_letter(char32_t c);
+/// Category N*.
+bool is_number(char32_t c);
 /// Letter, mark, decimal digit, connector or joiner: \w of a regular expression by Unicode's
 /// Technical Standard 18.
 bool is_word(char32_t c);

@@ -16,8 +16,8 @@ class Unigram final : public PieceModel {
   Unigram(Vocabulary vocabulary, std::vector<double> scores, std::int32_t unk_id);
 
   /// Maximizes the sum of scores. A character without its own piece may be unknown, at the lowest
-  /// score less 10; neighbouring unknown characters give one id. Of equal sums, the first found
-  /// counts: the one whose last piece begins earlier.
+  /// score less 10; neighbouring unknown characters give one id. If sums are equal, the split with
+  /// the longer last piece counts.
   void append(std::string_view word, std::vector<std::int32_t>& ids) const override;
   std::shared_ptr<const PieceModel> with(Vocabulary vocabulary) const override;
 

@@ -21,12 +21,14 @@ import sentencepiece
 from babel import Locale, localedata
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.decoders import Metaspace as MetaspaceDecoder
-from tokenizers.models import Unigram
+from tokenizers.models import BPE, Unigram
 from tokenizers.normalizers import Precompiled, Replace, Sequence, Strip
-from tokenizers.pre_tokenizers import Metaspace, WhitespaceSplit
+from tokenizers.pre_tokenizers import ByteLevel, Metaspace, WhitespaceSplit
 from tokenizers.pre_tokenizers import Sequence as PreSequence
-from tokenizers.processors import TemplateProcessing
+from tokenizers.processors import RobertaProcessing, TemplateProcessing
+from tokenizers.trainers import BpeTrainer
 
 import tokenizer
 from texts import CORPUS
@@ -34,7 +36,7 @@ from tokenizer import FOLDER, code_points, data_sentences, differences
 
 CLUSTERS = """\u00aa\u0301b|\uff21\u0301|\ufb01\u0308x|\u00b2\u20dd|\u2460\ufe0f|a\u0301\u0302|e\u0300|\u1100\u1161|\u00bd\u200d\u00bc|\r\n|\u0600\u00aa|\U0001f1e6\U0001f1e8
 \u2581low|a\u2581b|\u2581\u2581a|\u2581|  two  spaces |a  b   c|\u00a0\u3000x|end  |tab\tnew\nline|\u00a8a|\u00b4 \u00b8|\u037a|\u0132\u01c4|\u3392\u33c2\u32c0|\ufdfa
-the <mask> sat|the<mask>sat|a  <mask>  b|<mask> <mask>|<s> a </s>|\u00a0<mask>\u00a0|x <unk> y|\u4f60\u597d<mask>\u4e16"""
+the <mask> sat|the<mask>sat|I'm 's 'LL they've12 3rd's|a\n\n b|x \t y  |9\u0663\u00b2\u2167 \u01c5|'quoted'|a  <mask>  b|<mask> <mask>|<s> a </s>|\u00a0<mask>\u00a0|x <unk> y|\u4f60\u597d<mask>\u4e16"""
 
 
 def texts():
@@ -126,9 +128,49 @@ def small_models():
             "tiny-never": spaces_kept(proto, "never", False)}
 
 
+def train_bytes(sentences, size):
+    """RoBERTa's vocabulary and merges."""
+    built = Tokenizer(BPE())
+    built.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    built.train_from_iterator(sentences, BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False,
+                                                    initial_alphabet=sorted(ByteLevel.alphabet())))
+    return json.loads(built.to_str())["model"]
+
+
+def roberta(model, add_prefix_space=False):
+    merges = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in model["merges"]]
+    built = Tokenizer(BPE(model["vocab"], merges, continuing_subword_prefix="", end_of_word_suffix=""))
+    built.pre_tokenizer = ByteLevel(add_prefix_space=add_prefix_space)
+    built.decoder = ByteLevelDecoder()
+    built.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True, special=True)])
+    built.post_processor = RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=add_prefix_space)
+    return built
+
+
+def small_bytes():
+    """The committed pieces; learned anew only where there are none, as the trainer breaks ties at random."""
+    path = FOLDER / "tiny-bpe.json"
+    return json.loads(path.read_text())["model"] if path.exists() else train_bytes(CORPUS + tokenizer.texts(), 500)
+
+
+def older_form(path):
+    """As files before tokenizers 0.20: merges as text, no type of the model."""
+    file = json.loads(path.read_text())
+    file["model"]["merges"] = [" ".join(merge) for merge in file["model"]["merges"]]
+    del file["model"]["type"]
+    path.write_text(json.dumps(file, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
 def generate():
-    models = small_models()
-    with open(FOLDER / "unigram.jsonl", "w", encoding="utf-8") as out:
+    model = small_bytes()
+    write_cases("unigram.jsonl", small_models())
+    write_cases("bpe.jsonl", {"tiny-bpe": roberta(model), "tiny-prefix": roberta(model, add_prefix_space=True)})
+    older_form(FOLDER / "tiny-prefix.json")
+
+
+def write_cases(name, models):
+    with open(FOLDER / name, "w", encoding="utf-8") as out:
         for value in texts() + tokenizer.pairs():
             entry = {"text": value} if isinstance(value, str) else {"text": value[0], "pair": value[1]}
             for name, built in models.items():
@@ -156,6 +198,8 @@ def compare(program, data):
         proto = train(corpus, 40000, coverage, normalization_rule_name="nmt_nfkc")
         models[f"XLM-R, coverage {coverage}"] = xlm_roberta(proto)
         models[f"spaces kept, coverage {coverage}"] = spaces_kept(proto, "always", True)
+    model = train_bytes(corpus, 20000)
+    models |= {"RoBERTa": roberta(model), "RoBERTa, prefix": roberta(model, add_prefix_space=True)}
     total = 0
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tokenizer.json"

@@ -89,10 +89,10 @@ TEST_CASE("text that is not JSON, or not of the expected kind, is named") {
   CHECK_EQ(complaint("/normalizer/lowercase", 1),
            "normalizer.lowercase: expected true or false, got 1");
   CHECK_EQ(complaint("/pre_tokenizer/type", "Whitespace"),
-           "pre_tokenizer.type: expected BertPreTokenizer, Metaspace or Sequence, got "
+           "pre_tokenizer.type: expected BertPreTokenizer, Metaspace, ByteLevel or Sequence, got "
            "\"Whitespace\"");
   CHECK_EQ(complaint("/model/type", "WordLevel"),
-           "model.type: expected WordPiece or Unigram, got \"WordLevel\"");
+           "model.type: expected WordPiece, Unigram or BPE, got \"WordLevel\"");
   CHECK_EQ(complaint("/decoder/type", "ByteLevel"),
            "decoder.type: expected WordPiece, got \"ByteLevel\"");
   CHECK_EQ(complaint_without("/model", "unk_token"), "model: expected the key 'unk_token'");
@@ -226,7 +226,7 @@ TEST_CASE("settings that AutoTokenizer follows and this class does not are refus
   complain(R"({"do_lower_case": null})", "do_lower_case: expected true or false, got null");
   complain(R"({"tokenizer_class": "LlamaTokenizerFast"})",
            "tokenizer_class: expected BertTokenizer, MPNetTokenizer, XLMRobertaTokenizer, "
-           "PreTrainedTokenizerFast or TokenizersBackend, got 'LlamaTokenizer'");
+           "RobertaTokenizer, PreTrainedTokenizerFast or TokenizersBackend, got 'LlamaTokenizer'");
   complain(R"({"tokenizer_class": "TokenizersBackend"})",
            "tokenizer_class: 'TokenizersBackend' needs tokenizer.json, it is not there");
 }

@@ -1,16 +1,6 @@
 // The ids of Unigram tokenizers, as XLM-R has, are those of Hugging Face's tokenizers. Real
 // sentences, pages of each script and every code point: scripts/oracles/unigram.py --compare.
-#include <doctest/doctest.h>
-
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
-#include "ringlet/core/base/error.h"
-#include "ringlet/core/io/file.h"
-#include "ringlet/models/tokenizer/tokenizer.h"
-#include "ringlet/tests/files.h"
+#include "tokenizer_cases.h"
 
 using namespace ringlet;
 using models::Tokenizer;
@@ -18,45 +8,18 @@ using nlohmann::json;
 
 namespace {
 
-using Ids = std::vector<std::int32_t>;
-
-const std::filesystem::path kUnigramFolder =
-    std::filesystem::path(RINGLET_TESTS_DIR) / "oracles" / "tokenizer";
 constexpr const char* kUnigramNames[] = {"tiny-xlmr", "tiny-first", "tiny-never"};
 
 std::filesystem::path unigram_file(const std::string& name) {
-  return kUnigramFolder / (name + ".json");
+  return models::tokenizer_file(name + ".json");
 }
 
 void check_unigram(const Tokenizer& tokenizer, const std::string& name) {
-  std::ifstream file(kUnigramFolder / "unigram.jsonl");
-  int cases = 0;
-  for (std::string line; std::getline(file, line); ++cases) {
-    const json entry = json::parse(line);
-    const auto text = entry.at("text").get<std::string>();
-    INFO(name << ": " << entry.at("text").dump());
-    const auto ids = entry.contains("pair")
-                         ? tokenizer.encode(text, entry.at("pair").get<std::string>()).ids
-                         : tokenizer.encode(text).ids;
-    CHECK_EQ(ids, entry.at(name).at(0).get<Ids>());
-    CHECK_EQ(tokenizer.decode(ids), entry.at(name).at(1).get<std::string>());
-  }
-  CHECK_GT(cases, 250);
+  models::check_cases("unigram.jsonl", tokenizer, name);
 }
 
-/// The error of tiny-xlmr.json with one value changed, without the path.
 std::string unigram_complaint(const char* pointer, const json& value) {
-  json file = json::parse(read_file(unigram_file("tiny-xlmr")));
-  file[json::json_pointer(pointer)] = value;
-  const TemporaryFolder folder;
-  write_file(folder / "tokenizer.json", file.dump());
-  try {
-    Tokenizer::from_file(folder / "tokenizer.json");
-  } catch (const InputError& error) {
-    const std::string message = error.what();
-    return message.substr(std::min(message.size(), (folder / "tokenizer.json: ").string().size()));
-  }
-  return "none";
+  return models::complaint_about("tiny-xlmr.json", pointer, value);
 }
 
 }  // namespace

@@ -1,0 +1,56 @@
+// Texts with the ids of Hugging Face's tokenizers (tests/oracles/README.md, tokenizer/).
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/tests/files.h"
+
+namespace ringlet::models {
+
+inline std::filesystem::path tokenizer_file(const std::string& name) {
+  return std::filesystem::path(RINGLET_TESTS_DIR) / "oracles" / "tokenizer" / name;
+}
+
+/// Compares ids and decoded text of every line of `cases` with those of the tokenizer `name`.
+inline void check_cases(const std::string& cases, const Tokenizer& tokenizer,
+                        const std::string& name) {
+  std::ifstream file(tokenizer_file(cases));
+  int count = 0;
+  for (std::string line; std::getline(file, line); ++count) {
+    const auto entry = nlohmann::json::parse(line);
+    const auto text = entry.at("text").get<std::string>();
+    INFO(name << ": " << entry.at("text").dump());
+    const auto ids = entry.contains("pair")
+                         ? tokenizer.encode(text, entry.at("pair").get<std::string>()).ids
+                         : tokenizer.encode(text).ids;
+    CHECK_EQ(ids, entry.at(name).at(0).get<std::vector<std::int32_t>>());
+    CHECK_EQ(tokenizer.decode(ids), entry.at(name).at(1).get<std::string>());
+  }
+  CHECK_GT(count, 250);
+}
+
+/// The error of a tokenizer file with one value changed, without the path.
+inline std::string complaint_about(const std::string& name, const char* pointer,
+                                   const nlohmann::json& value) {
+  auto file = nlohmann::json::parse(read_file(tokenizer_file(name)));
+  file[nlohmann::json::json_pointer(pointer)] = value;
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", file.dump());
+  try {
+    Tokenizer::from_file(folder / "tokenizer.json");
+  } catch (const InputError& error) {
+    const std::string message = error.what();
+    return message.substr(std::min(message.size(), (folder / "tokenizer.json: ").string().size()));
+  }
+  return "none";
+}
+
+}  // namespace ringlet::models
