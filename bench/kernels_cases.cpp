@@ -196,7 +196,7 @@ class StepCases {
   }
 
   EmbeddingIds embedding_ids() const {
-    const Tensor& index = mpnet_ ? batch_.mpnet_index : batch_.token_index;
+    const Tensor& index = config_.counts_positions() ? batch_.counted_index : batch_.token_index;
     const auto first = static_cast<double>(config_.first_position());
     EmbeddingIds ids{batch_.token_ids, add(index, scalar_like(first, index)), {}};
     if (config_.type_vocab_size > 0) ids.type = zeros_like(index);

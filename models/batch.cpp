@@ -13,10 +13,10 @@ Tensor ints(const std::vector<std::int32_t>& values, const Shape& shape) {
   return tensor(values, shape, Device{});
 }
 
-constexpr Tensor PackedBatch::*kParts[] = {&PackedBatch::token_ids,    &PackedBatch::token_index,
-                                           &PackedBatch::mpnet_index,  &PackedBatch::positions,
-                                           &PackedBatch::cu_seqlens,   &PackedBatch::lengths,
-                                           &PackedBatch::sentence_ids, &PackedBatch::labels};
+constexpr Tensor PackedBatch::*kParts[] = {&PackedBatch::token_ids,     &PackedBatch::token_index,
+                                           &PackedBatch::counted_index, &PackedBatch::positions,
+                                           &PackedBatch::cu_seqlens,    &PackedBatch::lengths,
+                                           &PackedBatch::sentence_ids,  &PackedBatch::labels};
 
 /// visit(part, offset) for each defined tensor, laid out contiguously; returns the bytes of all.
 template <class Visit>
@@ -85,7 +85,7 @@ PackedBatch PackedBatch::column(std::int64_t c) const {
   out.columns = 1;
   out.token_ids = token_ids.slice(begin, end);
   out.token_index = token_index.slice(begin, end);
-  out.mpnet_index = mpnet_index.slice(begin, end);
+  out.counted_index = counted_index.slice(begin, end);
   out.positions = positions.slice(begin, end);
   out.cu_seqlens = sub(starts, scalar_like(begin, starts));
   if (lengths.defined()) out.lengths = lengths.slice(first, last);
@@ -98,13 +98,13 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto real = lengths.defined() ? lengths.to_vector<std::int32_t>() : std::vector<int>();
   const auto tokens_of = [](const Tensor& of) { return of.to_vector<std::int32_t>(); };
   const auto ids = tokens_of(token_ids), index = tokens_of(token_index);
-  const auto mpnet = tokens_of(mpnet_index);
+  const auto mpnet = tokens_of(counted_index);
   const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
   PackedBatch out = *this;
   out.rows = static_cast<std::int64_t>(chosen.size());
   out.ranks = 0;  // of the caller's batch
   out.max_length = out.real_tokens = out.padded_tokens = 0;
-  std::vector<std::int32_t> new_ids, new_index, new_mpnet, new_place, new_starts{0}, new_real,
+  std::vector<std::int32_t> new_ids, new_index, new_counted, new_place, new_starts{0}, new_real,
       new_names;
   for (std::int64_t c = 0; c < columns; ++c) {
     std::int64_t longest = 0;
@@ -116,7 +116,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
       };
       append(new_ids, ids, 1);
       append(new_index, index, 1);
-      append(new_mpnet, mpnet, 1);
+      append(new_counted, mpnet, 1);
       append(new_place, place, 2);
       new_starts.push_back(static_cast<std::int32_t>(new_ids.size()));
       new_names.push_back(names[s]);
@@ -130,7 +130,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto tokens = static_cast<std::int64_t>(new_ids.size());
   out.token_ids = ints(new_ids, {tokens});
   out.token_index = ints(new_index, {tokens});
-  out.mpnet_index = ints(new_mpnet, {tokens});
+  out.counted_index = ints(new_counted, {tokens});
   out.positions = ints(new_place, {tokens, 2});
   out.cu_seqlens = ints(new_starts, {out.sentences() + 1});
   out.sentence_ids = ints(new_names, {out.sentences()});
@@ -172,7 +172,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
       for (std::size_t t = 0; t < (padded ? longest : length); ++t) {
         ids.push_back(t < length ? ids_[c].tokens[s.begin + t] : pad_id);
         index.push_back(static_cast<std::int32_t>(t));
-        mpnet.push_back(ids.back() == kMpnetPadding ? -1 : counted++);
+        mpnet.push_back(ids.back() == kCountedPadding ? -1 : counted++);
         positions.insert(positions.end(), {id, static_cast<std::int32_t>(t)});
       }
       starts.push_back(static_cast<std::int32_t>(ids.size()));
@@ -186,7 +186,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   const auto tokens = static_cast<std::int64_t>(ids.size());
   batch.token_ids = ints(ids, {tokens});
   batch.token_index = ints(index, {tokens});
-  batch.mpnet_index = ints(mpnet, {tokens});
+  batch.counted_index = ints(mpnet, {tokens});
   batch.positions = ints(positions, {tokens, 2});
   batch.cu_seqlens = ints(starts, {batch.sentences() + 1});
   batch.sentence_ids = ints(sentence_ids, {batch.sentences()});

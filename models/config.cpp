@@ -16,6 +16,30 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+struct ArchitectureNames {
+  Architecture architecture;
+  const char* model_type;
+  const char* model_class;
+};
+constexpr ArchitectureNames kArchitectures[] = {  // in the order of the enumeration
+    {Architecture::bert, "bert", "BertModel"},
+    {Architecture::mpnet, "mpnet", "MPNetModel"},
+    {Architecture::roberta, "roberta", "RobertaModel"},
+    {Architecture::xlm_roberta, "xlm-roberta", "XLMRobertaModel"},
+    {Architecture::distilbert, "distilbert", "DistilBertModel"}};
+
+const ArchitectureNames& architecture_names(Architecture architecture) {
+  return kArchitectures[static_cast<std::size_t>(architecture)];
+}
+
+Architecture read_architecture(JsonObject& j) {
+  const auto type = j.get<std::string>("model_type");
+  for (const ArchitectureNames& each : kArchitectures)
+    if (type == each.model_type) return each.architecture;
+  fail_input(j.source(), ": model_type ", quote(type),
+             " is not supported; expected bert, mpnet, roberta, xlm-roberta or distilbert");
+}
+
 // Far above any model, and few enough to make before a weight is looked at.
 constexpr std::int64_t kMaxLayers = 1024;
 
@@ -35,6 +59,10 @@ void check_sizes(const EncoderConfig& c, const std::string& source) {
   if (c.pad_token_id < 0 || c.pad_token_id >= c.vocab_size)
     fail_input(source, ": pad_token_id must be in 0 to vocab_size - 1 (", c.vocab_size - 1,
                "), not ", c.pad_token_id);
+  const bool roberta =
+      c.architecture == Architecture::roberta || c.architecture == Architecture::xlm_roberta;
+  if (roberta && c.pad_token_id != kCountedPadding)
+    fail_input(source, ": pad_token_id must be ", kCountedPadding, ", not ", c.pad_token_id);
   positive("max_position_embeddings", c.max_position_embeddings - c.first_position());
   if (c.type_vocab_size != 0) positive("type_vocab_size", c.type_vocab_size);
   if (c.architecture == Architecture::mpnet && c.relative_attention_num_buckets != kRelativeBuckets)
@@ -60,49 +88,69 @@ EncoderConfig sized(Architecture architecture, std::int64_t layers, std::int64_t
   c.hidden_size = hidden;
   c.num_attention_heads = heads;
   c.intermediate_size = 4 * hidden;
-  if (architecture == Architecture::bert) {
-    c.vocab_size = 30522;
-    c.max_position_embeddings = 512;
-    c.type_vocab_size = 2;
-    c.pad_token_id = 0;
-    c.layer_norm_eps = 1e-12;
-  }
+  if (architecture == Architecture::mpnet) return c;
+  c.vocab_size = architecture == Architecture::roberta ? 50265 : 30522;
+  c.max_position_embeddings = 512;
+  c.type_vocab_size = architecture == Architecture::distilbert ? 0 : 2;
+  c.pad_token_id = c.counts_positions() ? kCountedPadding : 0;
+  c.layer_norm_eps = 1e-12;
   return c;
 }
+
+/// The keys of the sizes: BERT's, and DistilBERT's.
+struct SizeName {
+  const char* usual;
+  const char* distilbert;
+  std::int64_t EncoderConfig::*size;
+};
+constexpr SizeName kSizeNames[] = {
+    {"hidden_size", "dim", &EncoderConfig::hidden_size},
+    {"num_hidden_layers", "n_layers", &EncoderConfig::num_hidden_layers},
+    {"num_attention_heads", "n_heads", &EncoderConfig::num_attention_heads},
+    {"intermediate_size", "hidden_dim", &EncoderConfig::intermediate_size}};
+
+struct DropoutName {
+  const char* usual;
+  const char* distilbert;
+  double EncoderConfig::*p;
+};
+constexpr DropoutName kDropoutNames[] = {
+    {"hidden_dropout_prob", "dropout", &EncoderConfig::hidden_dropout_prob},
+    {"attention_probs_dropout_prob", "attention_dropout",
+     &EncoderConfig::attention_probs_dropout_prob}};
+
+const char* activation_key(bool distilbert) { return distilbert ? "activation" : "hidden_act"; }
 
 }  // namespace
 
 EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path,
                                        std::vector<std::string>* unused_keys) {
   JsonObject j(path);
-  const auto type = j.get<std::string>("model_type");
-  if (type != "bert" && type != "mpnet")
-    fail_input(j.source(), ": model_type ", quote(type),
-               " is not supported; expected bert or mpnet");
+  const Architecture architecture = read_architecture(j);
+  const bool mpnet = architecture == Architecture::mpnet;
+  const bool distilbert = architecture == Architecture::distilbert;
 
-  EncoderConfig c = sized(type == "bert" ? Architecture::bert : Architecture::mpnet, 12, 768, 12);
-  if (type == "mpnet") {  // the defaults of transformers' MPNetConfig
+  EncoderConfig c = sized(architecture, distilbert ? 6 : 12, 768, 12);
+  if (mpnet) {  // the defaults of transformers' MPNetConfig
     c.layer_norm_eps = 1e-12;
     c.max_position_embeddings = 512;
   }
   const auto read = [&](const char* key, auto& value) { value = j.get_or(key, value); };
   read("vocab_size", c.vocab_size);
-  read("hidden_size", c.hidden_size);
-  read("num_hidden_layers", c.num_hidden_layers);
-  read("num_attention_heads", c.num_attention_heads);
-  read("intermediate_size", c.intermediate_size);
+  for (const SizeName& key : kSizeNames) read(distilbert ? key.distilbert : key.usual, c.*key.size);
+  for (const DropoutName& key : kDropoutNames)
+    read(distilbert ? key.distilbert : key.usual, c.*key.p);
   read("max_position_embeddings", c.max_position_embeddings);
-  read("type_vocab_size", c.type_vocab_size);
   read("relative_attention_num_buckets", c.relative_attention_num_buckets);
   read("pad_token_id", c.pad_token_id);
-  read("layer_norm_eps", c.layer_norm_eps);
-  read("hidden_dropout_prob", c.hidden_dropout_prob);
-  read("attention_probs_dropout_prob", c.attention_probs_dropout_prob);
   read("initializer_range", c.initializer_range);
-  if (type == "mpnet") c.type_vocab_size = 0;
+  if (!distilbert) read("layer_norm_eps", c.layer_norm_eps);
+  if (!distilbert) read("type_vocab_size", c.type_vocab_size);
+  if (mpnet) c.type_vocab_size = 0;
   check_sizes(c, j.source());
 
-  j.require("hidden_act", "gelu");
+  j.require(activation_key(distilbert), "gelu");
+  if (distilbert) j.require("sinusoidal_pos_embds", false);
   j.require("position_embedding_type", "absolute");
   for (const char* decoders : {"is_decoder", "add_cross_attention", "is_encoder_decoder"})
     j.require(decoders, false);
@@ -115,27 +163,30 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path,
 
 std::string EncoderConfig::to_json() const {
   const bool mpnet = architecture == Architecture::mpnet;
+  const bool distilbert = architecture == Architecture::distilbert;
   ordered_json j;
-  j["architectures"] = {mpnet ? "MPNetModel" : "BertModel"};
-  j["attention_probs_dropout_prob"] = attention_probs_dropout_prob;
-  if (mpnet) j["bos_token_id"] = 0;
-  if (mpnet) j["eos_token_id"] = 2;
-  j["hidden_act"] = "gelu";
-  j["hidden_dropout_prob"] = hidden_dropout_prob;
-  j["hidden_size"] = hidden_size;
+  j["architectures"] = {model_class()};
+  for (const DropoutName& key : kDropoutNames)
+    j[distilbert ? key.distilbert : key.usual] = this->*key.p;
+  if (counts_positions()) j["bos_token_id"] = 0;
+  if (counts_positions()) j["eos_token_id"] = 2;
+  j[activation_key(distilbert)] = "gelu";
+  for (const SizeName& key : kSizeNames)
+    j[distilbert ? key.distilbert : key.usual] = this->*key.size;
   j["initializer_range"] = initializer_range;
-  j["intermediate_size"] = intermediate_size;
-  j["layer_norm_eps"] = layer_norm_eps;
+  if (!distilbert) j["layer_norm_eps"] = layer_norm_eps;
   j["max_position_embeddings"] = max_position_embeddings;
-  j["model_type"] = mpnet ? "mpnet" : "bert";
-  j["num_attention_heads"] = num_attention_heads;
-  j["num_hidden_layers"] = num_hidden_layers;
+  j["model_type"] = architecture_names(architecture).model_type;
   j["pad_token_id"] = pad_token_id;
   if (mpnet) j["relative_attention_num_buckets"] = relative_attention_num_buckets;
   j["torch_dtype"] = "float32";
-  if (!mpnet) j["type_vocab_size"] = type_vocab_size;
+  if (type_vocab_size > 0) j["type_vocab_size"] = type_vocab_size;
   j["vocab_size"] = vocab_size;
   return j.dump(2) + "\n";
+}
+
+const char* EncoderConfig::model_class() const {
+  return architecture_names(architecture).model_class;
 }
 
 bool EncoderConfig::is_name(const std::string& name) {

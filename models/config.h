@@ -1,4 +1,4 @@
-// The shape of a BERT or MPNet encoder: what config.json says.
+// The shape of an encoder: what config.json says.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,13 @@
 
 namespace ringlet::models {
 
-enum class Architecture { bert, mpnet };
+/// All are BERT's encoder but for names, positions, token types and dropout; MPNet has a relative
+/// bias, too.
+enum class Architecture { bert, mpnet, roberta, xlm_roberta, distilbert };
 
-/// The id that MPNet in transformers takes for padding where it counts positions and trains its
-/// tables, whatever pad_token_id is.
-inline constexpr std::int32_t kMpnetPadding = 1;
+/// The id of padding where positions are counted. MPNet in transformers takes it there and in its
+/// tables whatever pad_token_id is; RoBERTa takes pad_token_id, which must be this one here.
+inline constexpr std::int32_t kCountedPadding = 1;
 
 struct EncoderConfig {
   Architecture architecture = Architecture::mpnet;
@@ -22,7 +24,7 @@ struct EncoderConfig {
   std::int64_t num_attention_heads = 12;
   std::int64_t intermediate_size = 3072;
   std::int64_t max_position_embeddings = 514;
-  std::int64_t type_vocab_size = 0;                  // 0: no token types (MPNet)
+  std::int64_t type_vocab_size = 0;                  // 0: no token types (MPNet, DistilBERT)
   std::int64_t relative_attention_num_buckets = 32;  // MPNet only
   std::int64_t pad_token_id = 1;
   double layer_norm_eps = 1e-5;
@@ -45,12 +47,16 @@ struct EncoderConfig {
 
   /// The id of the padding word: its embedding is initially zero and gets no gradient.
   std::int64_t padding_id() const {
-    return architecture == Architecture::mpnet ? kMpnetPadding : pad_token_id;
+    return architecture == Architecture::mpnet ? kCountedPadding : pad_token_id;
   }
-  /// MPNet counts positions from kMpnetPadding + 1, BERT from 0.
-  std::int64_t first_position() const {
-    return architecture == Architecture::mpnet ? kMpnetPadding + 1 : 0;
+  /// MPNet, RoBERTa and XLM-R count positions from kCountedPadding + 1, without padding tokens;
+  /// BERT and DistilBERT count all tokens from 0.
+  bool counts_positions() const {
+    return architecture != Architecture::bert && architecture != Architecture::distilbert;
   }
+  std::int64_t first_position() const { return counts_positions() ? kCountedPadding + 1 : 0; }
+  /// The class in transformers: "BertModel".
+  const char* model_class() const;
   /// Longest text in tokens.
   std::int64_t max_tokens() const { return max_position_embeddings - first_position(); }
   std::int64_t head_size() const { return hidden_size / num_attention_heads; }

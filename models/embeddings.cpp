@@ -12,11 +12,10 @@ Embeddings::Embeddings(const EncoderConfig& config) : config_(config) {
                              initial_weight(config, {config.vocab_size, hidden}));
   position_ = register_parameter("position_embeddings.weight",
                                  initial_weight(config, {config.max_position_embeddings, hidden}));
-  const bool mpnet = config.architecture == Architecture::mpnet;
   if (!BlankWeights::active()) {
     if (config.padding_id() >= 0 && config.padding_id() < config.vocab_size)
       word_.mutable_tensor()[config.padding_id()].zero_();
-    if (mpnet) position_.mutable_tensor()[kMpnetPadding].zero_();
+    if (config.counts_positions()) position_.mutable_tensor()[kCountedPadding].zero_();
   }
   if (config.type_vocab_size > 0)
     token_type_ = register_parameter("token_type_embeddings.weight",
@@ -26,12 +25,12 @@ Embeddings::Embeddings(const EncoderConfig& config) : config_(config) {
 }
 
 Variable Embeddings::forward(const PackedBatch& batch, DType dtype) {
-  const bool mpnet = config_.architecture == Architecture::mpnet;
-  const Tensor& index = mpnet ? batch.mpnet_index : batch.token_index;
+  const bool counted = config_.counts_positions();
+  const Tensor& index = counted ? batch.counted_index : batch.token_index;
   const double first = static_cast<double>(config_.first_position());
   EmbeddingIds ids{batch.token_ids, add(index, scalar_like(first, index)), {}};  // (T) each
   ids.word_padding = static_cast<std::int32_t>(config_.padding_id());
-  if (mpnet) ids.position_padding = kMpnetPadding;
+  if (counted) ids.position_padding = kCountedPadding;
   if (token_type_) ids.type = zeros_like(index);
   const double p = training() ? config_.hidden_dropout_prob : 0;
   return autograd::embedding_sum_layer_norm(

@@ -30,7 +30,9 @@ Tensor initial_weight(const EncoderConfig& config, const Shape& shape) {
 }
 
 EncoderLayer::EncoderLayer(const EncoderConfig& config, const LayerNames& names)
-    : dropout_(config.hidden_dropout_prob), kind_(names.kind) {
+    : attention_dropout_(names.attention_dropout ? config.hidden_dropout_prob : 0),
+      dropout_(config.hidden_dropout_prob),
+      kind_(names.kind) {
   const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
   const auto weight = [config](const Shape& shape) { return initial_weight(config, shape); };
   // Registered without a name: the architecture's names of the projections start here.
@@ -48,15 +50,15 @@ EncoderLayer::EncoderLayer(const EncoderConfig& config, const LayerNames& names)
     return std::make_shared<nn::Linear>(weight({out, in}), zeros({out}));
   };
   register_replaceable<nn::UnaryModule>(names.attention_norm, attention_norm_, norm());
-  register_replaceable<nn::UnaryModule>("intermediate.dense", intermediate_, dense(hidden, wide));
-  register_replaceable<nn::UnaryModule>("output.dense", output_, dense(wide, hidden));
-  register_replaceable<nn::UnaryModule>("output.LayerNorm", output_norm_, norm());
+  register_replaceable<nn::UnaryModule>(names.intermediate, intermediate_, dense(hidden, wide));
+  register_replaceable<nn::UnaryModule>(names.output, output_, dense(wide, hidden));
+  register_replaceable<nn::UnaryModule>(names.output_norm, output_norm_, norm());
 }
 
 Variable EncoderLayer::add_and_norm(const Variable& x, const Variable& residual,
-                                    const PackedBatch& batch, nn::UnaryModule& norm,
+                                    const PackedBatch& batch, nn::UnaryModule& norm, double dropout,
                                     std::uint32_t place) const {
-  const float p = training() ? static_cast<float>(dropout_) : 0;
+  const float p = training() ? static_cast<float>(dropout) : 0;
   const DropoutKey key = default_generator().dropout_key(p, site() + place);
   if (const auto* fused = dynamic_cast<const nn::LayerNorm*>(&norm))
     return autograd::residual_dropout_layer_norm(x, residual, key, batch.positions, fused->weight,
@@ -68,11 +70,12 @@ Variable EncoderLayer::forward(const Variable& hidden, const PackedBatch& batch,
                                const Variable& relative_bias) {
   const nn::SelfAttention::Sentences sentences{batch.cu_seqlens, batch.sentence_ids, batch.lengths};
   const Variable attended = (*attention_)(hidden, sentences, relative_bias);  // (T, H)
-  const Variable middle = add_and_norm(attended, hidden, batch, *attention_norm_, 1);
+  const Variable middle =
+      add_and_norm(attended, hidden, batch, *attention_norm_, attention_dropout_, 1);
   const auto* fused = dynamic_cast<const nn::Linear*>(intermediate_.get());
   const Variable expanded = fused ? autograd::linear_gelu(middle, fused->weight, fused->bias)
                                   : autograd::gelu((*intermediate_)(middle));  // (T, 4H)
-  return add_and_norm((*output_)(expanded), middle, batch, *output_norm_, 2);
+  return add_and_norm((*output_)(expanded), middle, batch, *output_norm_, dropout_, 2);
 }
 
 }  // namespace ringlet::models

@@ -1,5 +1,5 @@
-// One post-LayerNorm transformer layer over packed sentences; BERT's and MPNet's differ only in the
-// parameters' names.
+// One post-LayerNorm transformer layer over packed sentences. The architectures' layers differ in
+// the parameters' names; DistilBERT's has no dropout behind attention.
 #pragma once
 
 #include "ringlet/models/batch.h"
@@ -18,6 +18,10 @@ struct LayerNames {
   const char* value;
   const char* attention_dense;
   const char* attention_norm;
+  const char* intermediate = "intermediate.dense";
+  const char* output = "output.dense";
+  const char* output_norm = "output.LayerNorm";
+  bool attention_dropout = true;  // of attention's output, before it is added
 };
 
 /// Any layer of an encoder ("encoder.layer.3"), replaceable as a whole by nn::replace.
@@ -49,9 +53,9 @@ class EncoderLayer final : public TransformerLayer {
  private:
   // norm(residual + dropout(x)), fused for a LayerNorm; `place` separates the layer's dropouts.
   Variable add_and_norm(const Variable& x, const Variable& residual, const PackedBatch& batch,
-                        nn::UnaryModule& norm, std::uint32_t place) const;
+                        nn::UnaryModule& norm, double dropout, std::uint32_t place) const;
 
-  double dropout_;
+  double attention_dropout_, dropout_;
   const char* kind_;
   std::shared_ptr<nn::SelfAttention> attention_;
   std::shared_ptr<nn::UnaryModule> attention_norm_;

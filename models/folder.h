@@ -1,5 +1,5 @@
-// Model folders: what Sentence Transformers writes (every layout since version 2), and bare BERT
-// and MPNet checkpoints as they are published.
+// Model folders: what Sentence Transformers writes (every layout since version 2), and bare
+// checkpoints as they are published.
 #pragma once
 
 #include <filesystem>

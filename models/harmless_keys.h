@@ -20,9 +20,9 @@ inline constexpr const char* kHarmlessConfigKeys[] = {
     "decoder_start_token_id",
     // heads and poolers
     "num_labels", "id2label", "label2id", "problem_type", "finetuning_task", "task_specific_params",
-    "classifier_dropout", "classifier_dropout_prob", "pooler_fc_size", "pooler_num_attention_heads",
-    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality",
-    "cross_attention_hidden_size",
+    "classifier_dropout", "classifier_dropout_prob", "qa_dropout", "seq_classif_dropout",
+    "tie_weights_", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+    "pooler_size_per_head", "pooler_type", "directionality", "cross_attention_hidden_size",
     // generation of text
     "prefix", "max_length", "min_length", "do_sample", "early_stopping", "num_beams",
     "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p",

@@ -10,14 +10,24 @@
 namespace ringlet::models {
 namespace {
 
-constexpr LayerNames kBertNames{"BertLayer",
-                                "attention.self.query",
-                                "attention.self.key",
-                                "attention.self.value",
-                                "attention.output.dense",
-                                "attention.output.LayerNorm"};
-constexpr LayerNames kMpnetNames{"MPNetLayer",       "attention.attn.q", "attention.attn.k",
-                                 "attention.attn.v", "attention.attn.o", "attention.LayerNorm"};
+constexpr LayerNames bert_names(const char* kind) {
+  return {kind,
+          "attention.self.query",
+          "attention.self.key",
+          "attention.self.value",
+          "attention.output.dense",
+          "attention.output.LayerNorm"};
+}
+
+constexpr LayerNames kLayerNames[] = {  // by architecture
+    bert_names("BertLayer"),
+    {"MPNetLayer", "attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
+     "attention.LayerNorm"},
+    bert_names("RobertaLayer"),
+    bert_names("XLMRobertaLayer"),
+    {"TransformerBlock", "attention.q_lin", "attention.k_lin", "attention.v_lin",
+     "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
+     /*attention_dropout=*/false}};
 
 // encoder.layer.0, encoder.layer.1, … and, for MPNet, their shared relative position bias.
 class Encoder final : public nn::Replaceable {
@@ -28,7 +38,8 @@ class Encoder final : public nn::Replaceable {
     for (std::size_t i = 0; i < layers.size(); ++i)
       register_replaceable<TransformerLayer>(
           str("layer.", i), layers[i],
-          std::make_shared<EncoderLayer>(config, mpnet ? kMpnetNames : kBertNames));
+          std::make_shared<EncoderLayer>(
+              config, kLayerNames[static_cast<std::size_t>(config.architecture)]));
     if (mpnet)
       relative_bias = register_parameter(
           "relative_attention_bias.weight",
@@ -56,17 +67,17 @@ class Pooler final : public nn::Layer<Pooler, nn::Replaceable> {
   std::shared_ptr<nn::UnaryModule> dense_;
 };
 
-// BERT and MPNet; they differ in the config, the names and the bias.
 class EncoderStack final : public Transformer {
  public:
   EncoderStack(const EncoderConfig& config, bool with_pooler) : Transformer(config) {
     embeddings_ = register_module("embeddings", std::make_shared<Embeddings>(config));
-    encoder_ = register_module("encoder", std::make_shared<Encoder>(config));
+    const bool distilbert = config.architecture == Architecture::distilbert;
+    RINGLET_CHECK(!(distilbert && with_pooler), "[", kind(), "] has no pooler");
+    encoder_ =
+        register_module(distilbert ? "transformer" : "encoder", std::make_shared<Encoder>(config));
     if (with_pooler) pooler_ = register_module("pooler", std::make_shared<Pooler>(config));
   }
-  const char* kind() const override {
-    return config_.architecture == Architecture::mpnet ? "MPNetModel" : "BertModel";
-  }
+  const char* kind() const override { return config_.model_class(); }
   Variable pooled(const Variable& hidden, const PackedBatch& batch) override {
     RINGLET_CHECK(pooler_, "[", kind(), "] has no pooler; ask create() for one");
     return (*pooler_)(autograd::pooling(PoolingMode::cls, hidden, batch.cu_seqlens));  // (S, H)

@@ -1,5 +1,5 @@
-// The encoder stack: BERT and MPNet, which differ in their embeddings, in the relative position
-// bias and in their parameters' names.
+// The encoder stack. The architectures differ in their embeddings, in MPNet's relative position
+// bias, in dropout and in their parameters' names.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ namespace ringlet::models {
 class Transformer : public nn::Module {
  public:
   /// The architecture that config names, with random weights: normal(0, initializer_range), biases
-  /// 0, LayerNorm weights 1. Sentence embeddings need no pooler, hence the default.
+  /// 0, LayerNorm weights 1. Sentence embeddings need no pooler, hence the default; DistilBERT has
+  /// none.
   static std::shared_ptr<Transformer> create(const EncoderConfig& config, bool with_pooler = false);
 
   /// Hidden states (T, H) of the batch's tokens, in the compute dtype.

@@ -23,7 +23,7 @@ void replace_suffix(std::string& name, const std::string& from, const std::strin
 
 // The name that the model uses for a tensor of a checkpoint.
 std::string model_name(std::string name) {
-  for (const char* prefix : {"bert.", "mpnet."})
+  for (const char* prefix : {"bert.", "mpnet.", "roberta.", "distilbert."})
     if (name.starts_with(prefix)) name.erase(0, std::string(prefix).size());
   replace_suffix(name, "LayerNorm.gamma", "LayerNorm.weight");
   replace_suffix(name, "LayerNorm.beta", "LayerNorm.bias");

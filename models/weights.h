@@ -10,9 +10,9 @@
 namespace ringlet::models {
 
 /// Points the parameters of `module` at the mapped weights of model.safetensors (or its shards).
-/// Names may have a "bert." or "mpnet." prefix; LayerNorm.gamma and beta are weight and bias; any
-/// floating dtype is read. `unused_keys` gets the key of a dtype other than f32 in which Python
-/// would compute: config.json's, or else the weights'. Returns the unused names. InputError
+/// Names may have their architecture as a prefix ("bert."); LayerNorm.gamma and beta are weight and
+/// bias; any floating dtype is read. `unused_keys` gets the key of a dtype other than f32 in which
+/// Python would compute: config.json's, or else the weights'. Returns the unused names. InputError
 /// when a parameter is missing or has another shape, or when there are only pickled weights (with
 /// the line that converts them).
 std::vector<std::string> load_weights(const std::filesystem::path& folder, nn::Module& module,

@@ -18,7 +18,8 @@ namespace ringlet::nn {
 struct LoraOptions {
   std::int64_t r = 8;
   double alpha = 8;
-  /// Patterns of nn::replace: {"attn.q", "attn.v"} for MPNet, {"query", "value"} for BERT.
+  /// Patterns of nn::replace: {"attn.q", "attn.v"} for MPNet, {"query", "value"} for BERT, XLM-R
+  /// and RoBERTa, {"q_lin", "v_lin"} for DistilBERT.
   std::vector<std::string> target_modules;
 };
 

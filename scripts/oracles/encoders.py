@@ -1,4 +1,4 @@
-"""What bert.py and mpnet.py share: a tiny Sentence Transformers folder and what Python computes from it."""
+"""What bert.py, mpnet.py and families.py share: a tiny Sentence Transformers folder and what Python computes from it."""
 
 import copy
 import shutil
@@ -7,6 +7,7 @@ import sys
 import torch
 from sentence_transformers import SentenceTransformer, losses, models
 from tokenizers import BertWordPieceTokenizer
+from tokenizers.models import WordPiece
 from torch import nn
 from transformers import Trainer
 
@@ -36,12 +37,16 @@ def draw_weights(oracle, model):
     usual = 0.15 * (32 / model.config.hidden_size) ** 0.5 if BASE and hasattr(model, "config") else 0.15
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if "LayerNorm.weight" in name:
+            if name.lower().replace("_", "").endswith("layernorm.weight"):
                 parameter.copy_(1 + oracle.randn(*parameter.shape, scale=0.2))
             elif "relative_attention_bias" in name:
                 parameter.copy_(oracle.randn(*parameter.shape, scale=0.7))
             else:
                 parameter.copy_(oracle.randn(*parameter.shape, scale=usual))
+
+
+def has_pooler(transformer):
+    return getattr(transformer, "pooler", None) is not None
 
 
 def save_folder(name, transformer, tokenizer, max_seq_length, normalize):
@@ -51,7 +56,7 @@ def save_folder(name, transformer, tokenizer, max_seq_length, normalize):
     transformer.save_pretrained(base)
     tokenizer.save_pretrained(base)
     parts = [models.Transformer(str(base), max_seq_length=max_seq_length)]
-    if transformer.pooler is None:  # AutoModel adds a random one
+    if not has_pooler(transformer):  # AutoModel adds a random one
         parts[0].auto_model.pooler = None
     parts.append(models.Pooling(parts[0].get_embedding_dimension(), "mean"))
     if normalize:
@@ -59,8 +64,9 @@ def save_folder(name, transformer, tokenizer, max_seq_length, normalize):
     encoder = SentenceTransformer(modules=parts, device="cpu")
     shutil.rmtree(base)
     encoder.save_pretrained(str(base), create_model_card=False)
-    pieces = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    (base / "vocab.txt").write_text("".join(f"{piece}\n" for piece, _ in pieces), encoding="utf-8")
+    if tokenizer.model is WordPiece:
+        pieces = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+        (base / "vocab.txt").write_text("".join(f"{piece}\n" for piece, _ in pieces), encoding="utf-8")
     for path in base.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return SentenceTransformer(str(base), device="cpu").double().eval()
@@ -211,5 +217,6 @@ def write(name, seed, make_transformer, make_tokenizer, max_seq_length, normaliz
     inputs = batch_cases(oracle, encoder)
     embedding_loss_cases(oracle, encoder, inputs)
     softmax_loss_cases(oracle, encoder, inputs)
-    pooler_case(oracle, name, with_pooler=transformer.pooler is not None)
+    if transformer.config.model_type != "distilbert":
+        pooler_case(oracle, name, with_pooler=has_pooler(transformer))
     oracle.save(f"{name}.safetensors")

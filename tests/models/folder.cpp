@@ -224,7 +224,7 @@ TEST_CASE("sentence_bert_config.json: arguments of the tokenizer and its calls, 
 }
 
 TEST_CASE("every key of a folder is followed, harmless, refused or named once") {
-  for (const char* name : {"bert", "mpnet"}) CHECK(keys(load(name)).empty());
+  for (const char* name : kFamilies) CHECK(keys(load(name)).empty());
 
   const ModelFolder folder("mpnet");
   folder.write("2_Normalize/config.json", {{"module_input_name", "sentence_embedding"}});
@@ -537,6 +537,14 @@ TEST_CASE("a config.json that lies is refused with the key and what it may be") 
   for (const auto& [value, text] : {std::pair(-1.0, "-1"), std::pair(0.0, "0")})
     refused("bert", "layer_norm_eps", value,
             std::string("layer_norm_eps must be finite and above 0, not ") + text);
+  refused("xlmr", "pad_token_id", 0, "pad_token_id must be 1, not 0");
+  refused("distilbert", "sinusoidal_pos_embds", true,
+          "sinusoidal_pos_embds true is not supported; expected false");
+  refused("distilbert", "activation", "relu",
+          "activation \"relu\" is not supported; expected \"gelu\"");
+  refused("bert", "model_type", "albert",
+          "model_type 'albert' is not supported; expected bert, mpnet, roberta, xlm-roberta or "
+          "distilbert");
   refused("bert", "num_hidden_layers", 16'000'000,
           "num_hidden_layers must be in 1 to 1024, not 16000000");
   refused("bert", "type_vocab_size", -2, "type_vocab_size must be in 1 to 2^24, not -2");

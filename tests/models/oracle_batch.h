@@ -11,6 +11,9 @@
 
 namespace ringlet::models {
 
+/// The families that have an oracle.
+inline constexpr const char* kFamilies[] = {"bert", "mpnet", "xlmr", "roberta", "distilbert"};
+
 inline SentenceEncoder load(const std::string& name) {
   return SentenceEncoder::from_pretrained(oracle_folder() + "/" + name);
 }

@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(OnCpu, "a batch goes to a GPU in one copy, and another one's v
   };
   const auto check_same = [](const PackedBatch& a, const PackedBatch& b) {
     for (Tensor PackedBatch::*part :
-         {&PackedBatch::token_ids, &PackedBatch::token_index, &PackedBatch::mpnet_index,
+         {&PackedBatch::token_ids, &PackedBatch::token_index, &PackedBatch::counted_index,
           &PackedBatch::positions, &PackedBatch::cu_seqlens, &PackedBatch::lengths,
           &PackedBatch::sentence_ids, &PackedBatch::labels}) {
       CHECK((a.*part).storage() == a.token_ids.storage());

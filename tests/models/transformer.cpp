@@ -1,4 +1,4 @@
-// BERT and MPNet compared with transformers: tests/oracles/README.md describes the files.
+// The encoders compared with transformers: tests/oracles/README.md describes the files.
 #include "ringlet/models/transformer.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using namespace ringlet;
 using namespace ringlet::models;
 
 TEST_CASE("hidden states are those of transformers") {
-  for (const char* name : {"bert", "mpnet"}) {
+  for (const char* name : kFamilies) {
     CAPTURE(name);
     const Oracle oracle(name);
     const SentenceEncoder encoder = load(name);
@@ -29,7 +29,7 @@ TEST_CASE("pooled by mean, first token and maximum, and normalized, they are the
     Pooling pooling;
     bool normalize;
   };
-  for (const char* name : {"bert", "mpnet"}) {
+  for (const char* name : kFamilies) {
     const Oracle oracle(name);
     const SentenceEncoder plain = load(name);
     plain.transformer()->eval();
@@ -47,7 +47,7 @@ TEST_CASE("pooled by mean, first token and maximum, and normalized, they are the
   }
 }
 
-// BERT's folder has a pooler. MPNet's has none, so the oracle brings one.
+// BERT's and RoBERTa's folders have a pooler. Where there is none, the oracle brings one.
 std::shared_ptr<Transformer> load_with_pooler(const std::string& name, const Oracle& oracle) {
   const std::filesystem::path folder = oracle_folder() + "/" + name;
   const auto model = Transformer::create(EncoderConfig::from_file(folder / "config.json"), true);
@@ -66,7 +66,7 @@ std::shared_ptr<Transformer> load_with_pooler(const std::string& name, const Ora
 }
 
 TEST_CASE("a pooler is there on request and is transformers', its gradients too") {
-  for (const std::string name : {"bert", "mpnet"}) {
+  for (const std::string name : {"bert", "mpnet", "xlmr", "roberta"}) {
     CAPTURE(name);
     const Oracle oracle(name);
     const auto model = load_with_pooler(name, oracle);
@@ -93,7 +93,7 @@ TEST_CASE("a pooler without a use is left out and reported") {
 }
 
 TEST_CASE("every gradient of SoftmaxLoss is PyTorch's") {
-  for (const char* name : {"bert", "mpnet"}) {
+  for (const char* name : kFamilies) {
     for (bool packed_arena : {false, true}) {
       CAPTURE(name);
       CAPTURE(packed_arena);
@@ -128,7 +128,7 @@ TEST_CASE("checkpointing changes no gradient, dropout on") {
 
 TEST_CASE("sentence embeddings are those of SentenceTransformer.encode") {
   const std::vector<std::string> sentences = oracle_sentences();
-  for (const char* name : {"bert", "mpnet"}) {
+  for (const char* name : kFamilies) {
     CAPTURE(name);
     const Oracle oracle(name);
     check_close(load(name).encode(sentences, {.batch_tokens = 50}),
@@ -180,7 +180,7 @@ TEST_CASE("a packed batch equals a padded one, dropout on") {
     const auto pad = static_cast<std::int32_t>(encoder.config().pad_token_id);
     return loss_and_gradients(loss, pair_batch(Oracle(name), 0, padded, pad));
   };
-  for (const char* name : {"bert", "mpnet"}) {
+  for (const char* name : kFamilies) {
     // Every sum over tokens has a term per token; the sum over pairs of tokens (the relative bias)
     // has one per pair in a sentence.
     const PackedBatch batch = pair_batch(Oracle(name), 0, true);
@@ -210,7 +210,8 @@ TEST_CASE("a packed batch equals a padded one, dropout on") {
           largest = std::max(largest, std::abs(g));
       for (std::size_t i = 1; i < packed.size(); ++i) {
         const std::string& parameter = packed[i].first;
-        const bool key_bias = parameter.ends_with("key.bias") || parameter.ends_with("k.bias");
+        const bool key_bias = parameter.ends_with("key.bias") || parameter.ends_with("k.bias") ||
+                              parameter.ends_with("k_lin.bias");
         const double n = parameter.ends_with("relative_attention_bias.weight") ? pairs : tokens;
         const double bound = has_shape_free_products ? 2 * n * kF32 : 2 * 1e-4;
         const double smallest = has_shape_free_products ? 0x1p-126 : 1e-2 * largest;
