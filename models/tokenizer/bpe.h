@@ -24,7 +24,7 @@ class Bpe final : public PieceModel {
   /// pieces; one that is not becomes `unk_id`, or nothing if that is Vocabulary::kMissing.
   Bpe(Vocabulary vocabulary, std::int32_t size, std::vector<Merge> merges, std::int32_t unk_id);
 
-  /// O(n log n) in the characters of the word. Of pairs with one rank, the leftmost merges first.
+  /// O(n log n) in the characters of the word. Pairs of one rank merge from the left.
   void append(std::string_view word, std::vector<std::int32_t>& ids) const override;
   std::shared_ptr<const PieceModel> with(Vocabulary vocabulary) const override;
 

@@ -165,12 +165,14 @@ bool is_cjk(char32_t c) {
 
 bool is_letter(char32_t c) {
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) ||
+         contains(kMoreLetters, c);
 }
 
 bool is_number(char32_t c) {
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  return (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO) ||
+         contains(kMoreNumbers, c);
 }
 
 bool is_word(char32_t c) {

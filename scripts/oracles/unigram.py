@@ -30,13 +30,15 @@ from tokenizers.pre_tokenizers import Sequence as PreSequence
 from tokenizers.processors import RobertaProcessing, TemplateProcessing
 from tokenizers.trainers import BpeTrainer
 
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+
 import tokenizer
 from texts import CORPUS
 from tokenizer import FOLDER, code_points, data_sentences, differences
 
 CLUSTERS = """\u00aa\u0301b|\uff21\u0301|\ufb01\u0308x|\u00b2\u20dd|\u2460\ufe0f|a\u0301\u0302|e\u0300|\u1100\u1161|\u00bd\u200d\u00bc|\r\n|\u0600\u00aa|\U0001f1e6\U0001f1e8
 \u2581low|a\u2581b|\u2581\u2581a|\u2581|  two  spaces |a  b   c|\u00a0\u3000x|end  |tab\tnew\nline|\u00a8a|\u00b4 \u00b8|\u037a|\u0132\u01c4|\u3392\u33c2\u32c0|\ufdfa
-the <mask> sat|the<mask>sat|I'm 's 'LL they've12 3rd's|a\n\n b|x \t y  |9\u0663\u00b2\u2167 \u01c5|'quoted'|a  <mask>  b|<mask> <mask>|<s> a </s>|\u00a0<mask>\u00a0|x <unk> y|\u4f60\u597d<mask>\u4e16"""
+the <mask> sat|the<mask>sat|I'm 's 'LL they've12 3rd's|a\n\n b|x \t y  |9\u0663\u00b2\u2167 \u01c5|'quoted'|x\u1c89 1\U0001ccf0 !\u1c89 x\u0301 1\u0663 !\u2460 x\u00e9 !\u20ac|a  <mask>  b|<mask> <mask>|<s> a </s>|\u00a0<mask>\u00a0|x <unk> y|\u4f60\u597d<mask>\u4e16"""
 
 
 def texts():
@@ -81,7 +83,9 @@ def train(sentences, size, coverage, **rules):
 
 def small_rules():
     """NFKC of some characters of the texts, and spaces: small enough to commit."""
-    rules = {c: unicodedata.normalize("NFKC", c) for c in "\u00aa\u00b2\u00bd\uff21\ufb01\ufb03\u2460\u2126\u212b\u1e9b\uff76\uff9e\u0132\u01c4\u00a8\u3392\ufdfa"}
+    replaced = ("\u00aa\u00b2\u00bd\uff21\ufb01\ufb03\u2460\u2126"
+                "\u212b\u1e9b\uff76\uff9e\u0132\u01c4\u00a8\u3392\ufdfa")
+    rules = {c: unicodedata.normalize("NFKC", c) for c in replaced}
     rules |= {c: " " for c in "\t\n\r\u00a0\u3000\u200b\u2028\ufeff"} | {c: "" for c in "\x01\x02\x7f\u00ad"}
     rules |= {"e\u0301": "\u00e9", "a\u0301": "\u00e1", "\r\n": " ", "\uff76\uff9e": "\u30ac", "\u0939\u093f": "h"}
     return "".join(" ".join(f"{ord(c):X}" for c in key) + "\t" + " ".join(f"{ord(c):X}" for c in value) + "\n"
@@ -148,6 +152,14 @@ def roberta(model, add_prefix_space=False):
     return built
 
 
+def word_ends():
+    """Merges of a letter, a digit and a sign with each leading byte: ids show in which word a code point is."""
+    characters = bytes_to_unicode()
+    merges = [(sign, characters[byte]) for sign in "x1!" for byte in range(0xC2, 0xF5)]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *characters.values(), *(a + b for a, b in merges)]
+    return {"vocab": {piece: i for i, piece in enumerate(pieces)}, "merges": merges}
+
+
 def small_bytes():
     """The committed pieces; learned anew only where there are none, as the trainer breaks ties at random."""
     path = FOLDER / "tiny-bpe.json"
@@ -165,7 +177,8 @@ def older_form(path):
 def generate():
     model = small_bytes()
     write_cases("unigram.jsonl", small_models())
-    write_cases("bpe.jsonl", {"tiny-bpe": roberta(model), "tiny-prefix": roberta(model, add_prefix_space=True)})
+    write_cases("bpe.jsonl", {"tiny-bpe": roberta(model), "tiny-prefix": roberta(model, add_prefix_space=True),
+                              "tiny-ends": roberta(word_ends())})
     older_form(FOLDER / "tiny-prefix.json")
 
 
@@ -184,7 +197,7 @@ def write_cases(name, models):
 def values_of(data):
     rows = data_sentences(data)
     # In the middle of words, first, and behind characters with rules of their own.
-    points = [f"{c} x{c}Y \u00c9{c}\u0323\u0301 {c}{c} \u00aa{c} \u00b2{c}a" for c in code_points()]
+    points = [f"{c} x{c}Y \u00c9{c}\u0323\u0301 {c}{c} \u00aa{c} \u00b2{c}a 1{c}2 !{c}" for c in code_points()]
     return {"sentences": [text for row in rows for text in row], "pairs": rows, "names of CLDR": list(locale_names()),
             "lines of the pages of scripts": list(script_pages()), "code points": points,
             "difficult texts": texts()}
@@ -199,7 +212,8 @@ def compare(program, data):
         models[f"XLM-R, coverage {coverage}"] = xlm_roberta(proto)
         models[f"spaces kept, coverage {coverage}"] = spaces_kept(proto, "always", True)
     model = train_bytes(corpus, 20000)
-    models |= {"RoBERTa": roberta(model), "RoBERTa, prefix": roberta(model, add_prefix_space=True)}
+    models |= {"RoBERTa": roberta(model), "RoBERTa, prefix": roberta(model, add_prefix_space=True),
+               "ends of RoBERTa's words": roberta(word_ends())}
     total = 0
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tokenizer.json"

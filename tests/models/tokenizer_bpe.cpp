@@ -19,11 +19,11 @@ void check_bpe(const Tokenizer& tokenizer, const std::string& name) {
 }  // namespace
 
 TEST_CASE("byte-level BPE: merges as pairs, and as text in older files") {
-  for (const std::string name : {"tiny-bpe", "tiny-prefix"}) check_bpe(read_bpe(name), name);
+  for (const std::string name : {"tiny-bpe", "tiny-prefix", "tiny-ends"}) check_bpe(read_bpe(name), name);
 }
 
 TEST_CASE("byte-level BPE: the same after saving and loading") {
-  for (const std::string name : {"tiny-bpe", "tiny-prefix"}) {
+  for (const std::string name : {"tiny-bpe", "tiny-prefix", "tiny-ends"}) {
     const TemporaryFolder folder;
     read_bpe(name).save(folder.path());
     check_bpe(Tokenizer::from_pretrained(folder.path()), name);
