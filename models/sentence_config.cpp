@@ -18,7 +18,7 @@ constexpr const char* kSentenceConfigFile = "config_sentence_transformers.json";
 
 std::string SentenceConfig::prompt(const std::optional<std::string>& name) const {
   const std::optional<std::string>& chosen = name ? name : default_prompt_name;
-  if (!chosen) return {};
+  if (!chosen || chosen->empty()) return {};
   if (const auto found = prompts.find(*chosen); found != prompts.end()) return found->second;
   std::string names;
   for (const auto& [known, text] : prompts) names += (names.empty() ? "" : ", ") + quote(known);

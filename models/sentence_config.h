@@ -18,7 +18,8 @@ struct SentenceConfig {
   std::optional<std::int64_t> truncate_dim = {};  // leading columns of an embedding; unset: all
 
   /// The text that goes before every text that is embedded: of the name, or of the default one;
-  /// empty: nothing. InputError lists the names where there is no such prompt.
+  /// empty: nothing. An empty name has no text. InputError lists the names where there is no such
+  /// prompt.
   std::string prompt(const std::optional<std::string>& name = {}) const;
 };
 

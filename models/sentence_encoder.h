@@ -24,7 +24,7 @@ struct EncodeOptions {
   std::int64_t batch_tokens = 4096;
   /// If set, the tokenizer's seconds are added here.
   double* tokenizing_s = nullptr;
-  /// A name among the folder's prompts; unset: the default one.
+  /// A name among the folder's prompts; unset: the default one; empty: none.
   std::optional<std::string> prompt_name = {};
   /// Instead, the prompt itself.
   std::optional<std::string> prompt = {};

@@ -29,9 +29,10 @@ std::string complete_lines(const std::string& text, Keep keep) {
   return kept;
 }
 
-void append(std::ofstream& out, const std::filesystem::path& path, const std::string& line) {
+void append(std::ofstream& out, const std::filesystem::path& path, const std::string& line,
+            std::string_view line_end = "\n") {
   errno = 0;
-  out << line << '\n' << std::flush;
+  out << line << line_end << std::flush;
   if (!out) fail_input(path.string(), ": cannot write: ", std::strerror(errno ? errno : EIO));
 }
 
@@ -67,15 +68,15 @@ Metrics sum_over_ranks(const Metrics& mine, const comm::Group& group) {
 }
 
 void append_csv(const std::filesystem::path& path, std::string_view header,
-                const std::vector<double>& values) {
+                const std::vector<double>& values, std::string_view line_end) {
   std::error_code error;
   std::filesystem::create_directories(path.parent_path(), error);
   const bool fresh = !std::filesystem::exists(path, error);
   std::ofstream out(path, std::ios::app);
-  if (fresh) append(out, path, std::string(header));
+  if (fresh) append(out, path, std::string(header), line_end);
   std::string line;
   for (const double value : values) line += fmt::format("{}{}", line.empty() ? "" : ",", value);
-  append(out, path, line);
+  append(out, path, line, line_end);
 }
 
 void trim_csv(const std::filesystem::path& path, std::int64_t step) {

@@ -26,8 +26,8 @@ Metrics sum_over_ranks(const Metrics& mine, const comm::Group& group);
 
 /// When an evaluation happens.
 struct EvaluationPoint {
-  std::int64_t step = 0;
-  double epoch = 0;                   // epochs done, with their fraction
+  std::int64_t step = -1;             // -1: outside training
+  double epoch = -1;                  // epochs done, with their fraction; -1: outside training
   std::filesystem::path output = {};  // where evaluators write tables; empty: nowhere
   /// Ranks that evaluate together: each takes a share of the rows, all receive the figures, rank 0
   /// writes tables.
@@ -37,7 +37,7 @@ struct EvaluationPoint {
 /// Appends a line to a CSV file; a new file gets `header` first, and its folder is created. Values
 /// are written with the fewest digits that read back the same. InputError if it fails.
 void append_csv(const std::filesystem::path& path, std::string_view header,
-                const std::vector<double>& values);
+                const std::vector<double>& values, std::string_view line_end = "\n");
 
 /// Removes the lines of steps after `step`, and an incomplete last line, from a table of
 /// append_csv: a stopped run may have left them. A table without a column "steps" stays unchanged.

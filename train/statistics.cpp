@@ -36,11 +36,11 @@ std::vector<double> unit_deviations(std::span<const double> values) {
   return deviations;
 }
 
+}  // namespace
+
 bool has_nan(std::span<const double> values) {
   return std::any_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
 }
-
-}  // namespace
 
 std::vector<double> average_ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());

@@ -6,6 +6,8 @@
 
 namespace ringlet::train {
 
+bool has_nan(std::span<const double> values);
+
 /// Ranks from 1; equal values share the mean of their positions.
 std::vector<double> average_ranks(std::span<const double> values);
 

@@ -15,7 +15,7 @@
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/digits.h"
-#include "ringlet/train/evaluator.h"
+#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

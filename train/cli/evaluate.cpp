@@ -9,7 +9,7 @@
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/training_data.h"
-#include "ringlet/train/evaluator.h"
+#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 
 namespace ringlet::cli {
 namespace {

@@ -19,7 +19,8 @@
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/model_card.h"
-#include "ringlet/train/evaluator.h"
+#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/progress.h"
 #include "ringlet/train/timeline_callback.h"
 

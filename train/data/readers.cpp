@@ -7,7 +7,6 @@
 
 #include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::train {
@@ -21,12 +20,8 @@ constexpr double kStsbScale = 5;
 constexpr std::size_t kStsbScoreField = 4;  // genre, file, year, id, score, sentence1, sentence2
 constexpr std::size_t kStsbFields = 7;
 
-bool has(const Columns& columns, std::string_view name) {
-  return std::find(columns.begin(), columns.end(), name) != columns.end();
-}
-
 bool has_pair(const Columns& columns) {
-  return has(columns, "sentence1") && has(columns, "sentence2");
+  return has_column(columns, "sentence1") && has_column(columns, "sentence2");
 }
 
 std::string list(const Columns& columns) {
@@ -56,12 +51,12 @@ Plan stsb_plan() { return {kPair, Target::score, "score", kStsbScale, 0}; }
 
 Plan plan_columns(const RowReader& rows, const Columns& columns, const ReadOptions& options) {
   Plan plan;
-  if (has(columns, "anchor")) {
-    if (!has(columns, "positive"))
+  if (has_column(columns, "anchor")) {
+    if (!has_column(columns, "positive"))
       fail_input(rows.name(), ":1: expected a column 'positive', found ", shown(list(columns)));
     plan.texts = {"anchor", "positive"};
-    if (has(columns, "negative")) plan.texts.push_back("negative");
-    for (std::size_t i = 1; has(columns, str("negative_", i)); ++i)
+    if (has_column(columns, "negative")) plan.texts.push_back("negative");
+    for (std::size_t i = 1; has_column(columns, str("negative_", i)); ++i)
       plan.texts.push_back(str("negative_", i));
     if (plan.texts.size() > kMaxColumns)
       fail_input(rows.name(), ":1: expected at most ", kMaxColumns, " texts a row, found ",
@@ -69,13 +64,13 @@ Plan plan_columns(const RowReader& rows, const Columns& columns, const ReadOptio
   } else {
     plan.texts = has_pair(columns) ? kPair : Columns{"sentence"};
   }
-  if (has(columns, "label") && has(columns, "score")) {
+  if (has_column(columns, "label") && has_column(columns, "score")) {
     fail_input(rows.name(),
                ":1: expected a column 'label' or 'score', found both: rename one away");
   }
-  if (has(columns, "label")) plan.target = Target::label;
-  if (has(columns, "score")) plan.target = Target::score;
-  plan.target_column = has(columns, "label") ? "label" : "score";
+  if (has_column(columns, "label")) plan.target = Target::label;
+  if (has_column(columns, "score")) plan.target = Target::score;
+  plan.target_column = has_column(columns, "label") ? "label" : "score";
   plan.scale = options.score_scale;
   plan.num_labels = options.num_labels;
   return plan;
@@ -83,14 +78,15 @@ Plan plan_columns(const RowReader& rows, const Columns& columns, const ReadOptio
 
 Plan make_plan(RowReader& rows, const ReadOptions& options) {
   const Columns columns = rows.columns();
-  if (has_pair(columns) && has(columns, "gold_label")) {
+  if (has_pair(columns) && has_column(columns, "gold_label")) {
     rows.allow_ragged_rows();
     Plan plan{kPair, Target::label, "gold_label"};
     plan.num_labels = static_cast<int>(kLabels.size());
     return plan;
   }
-  if (has_pair(columns) && has(columns, "score") && has(columns, "genre")) return stsb_plan();
-  if (has_pair(columns) || has(columns, "anchor") || has(columns, "sentence"))
+  if (has_pair(columns) && has_column(columns, "score") && has_column(columns, "genre"))
+    return stsb_plan();
+  if (has_pair(columns) || has_column(columns, "anchor") || has_column(columns, "sentence"))
     return plan_columns(rows, columns, options);
   if (columns.size() == 3 && is_number(columns[2])) {
     rows.set_header({"sentence1", "sentence2", "score"});
@@ -125,16 +121,9 @@ Plan make_plan_with_renames(RowReader& rows, const ReadOptions& options) {
   }
 }
 
-std::string_view text_field(const RowReader& rows, const std::string& column) {
-  const std::optional<std::string_view> field = rows.find(column);
-  if (!field) rows.fail_here("expected a field ", quote(column));
-  if (!models::unicode::is_valid(*field)) rows.fail_here("expected UTF-8 in ", quote(column));
-  return strip(*field);
-}
-
 /// The class of the current row; nullopt if its annotators had no majority.
 std::optional<int> read_label(const RowReader& rows, const Plan& plan) {
-  const std::string_view text = text_field(rows, plan.target_column);
+  const std::string_view text = rows.text(plan.target_column);
   if (text == "-" || text == "-1") return std::nullopt;
   const auto name = std::find(kLabels.begin(), kLabels.end(), text);
   const double by_name = static_cast<double>(name - kLabels.begin());
@@ -151,7 +140,7 @@ std::optional<int> read_label(const RowReader& rows, const Plan& plan) {
 }
 
 double read_score(const RowReader& rows, const Plan& plan) {
-  const std::string_view text = text_field(rows, plan.target_column);
+  const std::string_view text = rows.text(plan.target_column);
   const std::optional<double> value = finite_number(text);
   if (!value) {
     rows.fail_here("expected a number in ", quote(plan.target_column), ", found ", quote(text));
@@ -174,7 +163,7 @@ void read_row(const RowReader& rows, const Plan& plan, TextDataset& dataset) {
     target = read_score(rows, plan);
   }
   std::array<std::string_view, kMaxColumns> texts;
-  for (std::size_t i = 0; i < plan.texts.size(); ++i) texts[i] = text_field(rows, plan.texts[i]);
+  for (std::size_t i = 0; i < plan.texts.size(); ++i) texts[i] = rows.text(plan.texts[i]);
   dataset.add_row(std::span(texts).first(plan.texts.size()), target);
 }
 

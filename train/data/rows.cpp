@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/csv.h"
 #include "ringlet/train/data/json_object.h"
 #include "ringlet/train/data/text.h"
@@ -131,6 +132,17 @@ Delimited dialect_of(std::string_view name, std::string_view first) {
 }
 
 }  // namespace
+
+std::string_view RowReader::text(const std::string& column) const {
+  const std::optional<std::string_view> field = find(column);
+  if (!field) fail_here("expected a field ", quote(column));
+  if (!models::unicode::is_valid(*field)) fail_here("expected UTF-8 in ", quote(column));
+  return strip(*field);
+}
+
+bool has_column(const std::vector<std::string>& columns, std::string_view name) {
+  return std::ranges::find(columns, name) != columns.end();
+}
 
 Renames parse_renames(std::string_view text) {
   Renames renames;

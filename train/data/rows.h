@@ -33,6 +33,8 @@ class RowReader {
   virtual bool next() = 0;
   /// The current row's field; nullopt if the file has no such column or the field is a JSON null.
   virtual std::optional<std::string_view> find(std::string_view column) const = 0;
+  /// The field without white space at both ends; InputError if there is none or it is not UTF-8.
+  std::string_view text(const std::string& column) const;
   /// For tables with rows longer or shorter than the header (SNLI, MultiNLI).
   virtual void allow_ragged_rows() {}
   /// Declares that the first row is data, and names the fields. JSON lines have no header.
@@ -50,6 +52,9 @@ class RowReader {
  protected:
   Renames missing_renames_;
 };
+
+/// Whether `name` is among the columns.
+bool has_column(const std::vector<std::string>& columns, std::string_view name);
 
 /// Opens a file of JSON lines if the first one begins with "{"; of tab separated values if its name
 /// ends in .tsv, or if the first line has more tabs than commas; else of CSV. An empty file is

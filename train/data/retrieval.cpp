@@ -1,0 +1,78 @@
+#include "ringlet/train/data/retrieval.h"
+
+#include <cmath>
+#include <memory>
+#include <unordered_set>
+
+#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/train/data/rows.h"
+
+namespace ringlet::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "corpus" or "queries" of a data set in BEIR's layout.
+fs::path find_beside(const fs::path& relevant, const std::string& stem) {
+  const fs::path folder = relevant.parent_path();
+  for (const fs::path& place : {folder, folder / ".."})
+    for (const char* ending : {".jsonl", ".tsv", ".csv"})
+      if (const fs::path file = place / (stem + ending); path_exists(file)) return file;
+  fail_input(relevant.string(), ": expected a file ", stem,
+             ".jsonl, .tsv or .csv in its folder or the one above; or --", stem, " FILE");
+}
+
+bool is_relevant(const RowReader& rows) {
+  const std::string_view text = rows.text("score");
+  const auto score = parse_number<double>(text);
+  if (!score || !std::isfinite(*score))
+    rows.fail_here("expected a number in 'score', found ", quote(text));
+  return *score > 0;
+}
+
+}  // namespace
+
+TextsById read_texts_by_id(const fs::path& path) {
+  const std::unique_ptr<RowReader> rows = open_rows(LineReader(path), {});
+  const std::vector<std::string> columns = rows->columns();
+  const std::string id = has_column(columns, "_id") ? "_id" : "id";
+  if (!has_column(columns, id) || !has_column(columns, "text"))
+    fail_input(rows->name(), ":1: expected columns _id or id, and text");
+  TextsById found;
+  std::unordered_set<std::string> known;
+  while (rows->next()) {
+    found.ids.emplace_back(rows->text(id));
+    found.texts.emplace_back(rows->text("text"));
+    if (!known.insert(found.ids.back()).second)
+      rows->fail_here("id ", quote(found.ids.back()), " occurs twice");
+  }
+  return found;
+}
+
+bool is_qrels(const std::vector<std::string>& columns) {
+  return has_column(columns, "query-id") && has_column(columns, "corpus-id") &&
+         has_column(columns, "score");
+}
+
+RetrievalData read_retrieval(const RetrievalFiles& files) {
+  const auto beside = [&](const fs::path& given, const char* stem) {
+    return read_texts_by_id(given.empty() ? find_beside(files.relevant, stem) : given);
+  };
+  const std::unique_ptr<RowReader> rows = open_rows(LineReader(files.relevant), {});
+  if (!is_qrels(rows->columns()))
+    fail_input(rows->name(), ":1: expected columns query-id, corpus-id and score");
+  RetrievalData data{
+      rows->name(), beside(files.queries, "queries"), beside(files.corpus, "corpus"), {}};
+  const std::unordered_set<std::string> known(data.queries.ids.begin(), data.queries.ids.end());
+  while (rows->next()) {
+    const std::string query(rows->text("query-id"));
+    if (!known.contains(query)) rows->fail_here("no query has the id ", quote(query));
+    if (is_relevant(*rows)) data.relevant[query].emplace(rows->text("corpus-id"));
+  }
+  if (data.relevant.empty()) fail_input(rows->name(), ": expected a score above 0, found none");
+  return data;
+}
+
+}  // namespace ringlet::train

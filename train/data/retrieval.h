@@ -1,0 +1,38 @@
+// Queries, documents, and which documents are relevant: the files of BEIR.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ringlet::train {
+
+struct TextsById {
+  std::vector<std::string> ids = {};  // distinct
+  std::vector<std::string> texts = {};
+};
+
+struct RetrievalData {
+  std::string name = {};  // in messages
+  TextsById queries = {}, corpus = {};
+  std::map<std::string, std::set<std::string>> relevant = {};  // document ids by query id
+};
+
+/// Reads columns "_id" or "id", and "text", of JSON lines, CSV or TSV. Other columns, such as
+/// BEIR's "title", are ignored. InputError for an id that occurs twice.
+TextsById read_texts_by_id(const std::filesystem::path& path);
+
+/// The columns of a file of relevant documents: a query's id, a document's id and a score.
+bool is_qrels(const std::vector<std::string>& columns);
+
+struct RetrievalFiles {
+  std::filesystem::path relevant;  // columns query-id, corpus-id, score; a score above 0 counts
+  /// Empty: corpus.jsonl, .tsv or .csv (queries.…) in the folder of `relevant`, or the one above.
+  std::filesystem::path corpus = {}, queries = {};
+};
+/// InputError for a relevant query id that is not among the queries, or without any relevant pair.
+RetrievalData read_retrieval(const RetrievalFiles& files);
+
+}  // namespace ringlet::train

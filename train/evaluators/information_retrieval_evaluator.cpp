@@ -1,0 +1,143 @@
+#include "ringlet/train/evaluators/information_retrieval_evaluator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+namespace ringlet::train {
+namespace {
+
+/// "NDCG@10" of "ndcg@10".
+std::string column_title(const std::string& key) {
+  static const std::map<std::string, std::string> kTitles{
+      {"accuracy", "Accuracy"}, {"precision", "Precision"}, {"recall", "Recall"},
+      {"mrr", "MRR"},           {"ndcg", "NDCG"},           {"map", "MAP"}};
+  const std::size_t at = key.find('@');
+  return kTitles.at(key.substr(0, at)) + key.substr(at);
+}
+
+/// The numbers of all ranks, contiguous in rank order.
+std::vector<double> gather_in_order(const std::vector<double>& mine, const comm::Group& group) {
+  const std::string bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(double));
+  std::vector<double> all;
+  for (const std::string& part : group.all_gather_bytes(bytes)) {
+    const std::size_t begin = all.size();
+    all.resize(begin + part.size() / sizeof(double));
+    std::memcpy(all.data() + begin, part.data(), part.size());
+  }
+  return all;
+}
+
+Tensor rows_of(const Tensor& table, std::span<const std::size_t> rows) {
+  Tensor out = empty({std::ssize(rows), table.size(1)}, DType::f32, Device{});
+  for (std::int64_t i = 0; i < std::ssize(rows); ++i)
+    out[i].copy_(table[static_cast<std::int64_t>(rows[static_cast<std::size_t>(i)])]);
+  return out;
+}
+
+}  // namespace
+
+InformationRetrievalEvaluator::InformationRetrievalEvaluator(const RetrievalData& data,
+                                                             Options options)
+    : options_(std::move(options)) {
+  std::ranges::sort(options_.similarities);
+  corpus_rows_.resize(data.corpus.ids.size());
+  std::iota(corpus_rows_.begin(), corpus_rows_.end(), std::size_t{0});
+  std::ranges::sort(corpus_rows_, {}, [&](std::size_t row) { return data.corpus.ids[row]; });
+  std::map<std::string_view, std::int64_t> position;
+  for (const std::size_t row : corpus_rows_) {
+    position.emplace(data.corpus.ids[row], std::ssize(corpus_));
+    corpus_.push_back(data.corpus.texts[row]);
+  }
+  for (std::size_t row = 0; row < data.queries.ids.size(); ++row) {
+    const auto found = data.relevant.find(data.queries.ids[row]);
+    if (found == data.relevant.end() || found->second.empty()) continue;
+    query_rows_.push_back(row);
+    queries_.push_back(data.queries.texts[row]);
+    Relevant& relevant = relevant_.emplace_back();
+    relevant.count = std::ssize(found->second);
+    for (const std::string& id : found->second)
+      if (const auto at = position.find(id); at != position.end()) relevant.rows.insert(at->second);
+  }
+  if (queries_.empty() || corpus_.empty())
+    fail_input(data.name, ": expected documents and queries with a relevant one, found ",
+               corpus_.size(), " documents and ", queries_.size(), " such queries");
+  if (options_.corpus_chunk_size == 0)
+    fail_input("corpus chunk size: expected at least 1, found 0");
+}
+
+Report InformationRetrievalEvaluator::report(const models::SentenceEncoder& model,
+                                             const EvaluationPoint& at) const {
+  const Tensor queries = encode_as(TextRole::query, model, queries_, options_.encode, at.group);
+  const auto documents = [&](std::size_t begin, std::size_t end) {
+    return encode_as(TextRole::document, model, std::span(corpus_).subspan(begin, end - begin),
+                     options_.encode, at.group);
+  };
+  return score(queries.to(model.device()), documents, own_similarity(model), at);
+}
+
+Report InformationRetrievalEvaluator::report_of(const Tensor& queries, const Tensor& corpus,
+                                                Similarity own, const EvaluationPoint& at) const {
+  const auto documents = [&](std::size_t begin, std::size_t end) {
+    return rows_of(corpus, std::span(corpus_rows_).subspan(begin, end - begin));
+  };
+  return score(rows_of(queries, query_rows_), documents, own, at);
+}
+
+Report InformationRetrievalEvaluator::score(const Tensor& queries, const Documents& documents,
+                                            Similarity own, const EvaluationPoint& at) const {
+  const std::vector<Similarity> similarities = similarities_or(options_.similarities, own);
+  const Share mine = share_of(at.group);
+  std::vector<TopKSearch> searches;
+  for (const Similarity similarity : similarities)
+    searches.emplace_back(queries.slice(mine.begin, mine.end), largest(options_.cutoffs),
+                          similarity);
+  for (std::size_t begin = 0; begin < corpus_.size(); begin += options_.corpus_chunk_size) {
+    const std::size_t end = std::min(begin + options_.corpus_chunk_size, corpus_.size());
+    const Tensor chunk = documents(begin, end);
+    for (TopKSearch& search : searches) search.add(chunk);
+  }
+  Report report(options_.name);
+  double best = -1;
+  const std::string ndcg = str("ndcg@", *std::ranges::max_element(options_.cutoffs.ndcg_at_k));
+  std::string primary;
+  for (std::size_t s = 0; s < similarities.size(); ++s) {
+    const std::string name(kSimilarities(similarities[s]));
+    const Metrics means = means_of(searches[s].finish(), mine, at.group);
+    for (const auto& [key, mean] : means) report.add_metric(name + '_' + key, mean);
+    for (const std::string& key : retrieval_columns(options_.cutoffs))
+      report.add_column(name + '-' + column_title(key), *find_metric(means, key));
+    if (*find_metric(means, ndcg) > best) primary = name + '_' + ndcg;
+    best = std::max(best, *find_metric(means, ndcg));
+  }
+  report.set_primary(primary);
+  report.write("Information-Retrieval_evaluation", at, "results", "\n");
+  return report;
+}
+
+auto InformationRetrievalEvaluator::share_of(const comm::Group& group) const -> Share {
+  const auto count = std::ssize(queries_);
+  return {count * group.rank() / group.size(), count * (group.rank() + 1) / group.size()};
+}
+
+Metrics InformationRetrievalEvaluator::means_of(const std::vector<std::vector<Hit>>& found,
+                                                Share mine, const comm::Group& group) const {
+  std::vector<double> figures;  // (my queries, keys)
+  for (std::int64_t query = mine.begin; query < mine.end; ++query) {
+    const Relevant& relevant = relevant_[static_cast<std::size_t>(query)];
+    std::vector<bool> hits;
+    for (const Hit& hit : found[static_cast<std::size_t>(query - mine.begin)])
+      hits.push_back(relevant.rows.contains(hit.row));
+    const auto of_query = retrieval_figures(hits, relevant.count, options_.cutoffs);
+    figures.insert(figures.end(), of_query.begin(), of_query.end());
+  }
+  figures = gather_in_order(figures, group);
+  Metrics means;
+  for (const std::string& key : retrieval_keys(options_.cutoffs)) means.emplace_back(key, 0);
+  for (std::size_t i = 0; i < figures.size(); ++i) means[i % means.size()].second += figures[i];
+  for (auto& [key, sum] : means) sum /= static_cast<double>(queries_.size());
+  return means;
+}
+
+}  // namespace ringlet::train

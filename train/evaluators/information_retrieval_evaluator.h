@@ -1,0 +1,65 @@
+// How well queries find their relevant documents in a corpus.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "ringlet/train/data/retrieval.h"
+#include "ringlet/train/evaluators/evaluator.h"
+#include "ringlet/train/evaluators/retrieval_figures.h"
+#include "ringlet/train/search/top_k.h"
+
+namespace ringlet::train {
+
+/// Metrics "cosine_accuracy@1", …; primary is the NDCG at the largest k, of the similarity with the
+/// best one. Documents of equal score are ordered by id. The table is
+/// Information-Retrieval_evaluation_NAME_results.csv.
+class InformationRetrievalEvaluator final : public Evaluator {
+ public:
+  struct Options {
+    std::string name = {};
+    std::vector<Similarity> similarities = {};  // empty: the model's similarity_fn_name
+    std::size_t corpus_chunk_size = 50000;      // documents embedded before they are searched
+    RetrievalCutoffs cutoffs = {};
+    models::EncodeOptions encode = {};
+  };
+  /// Queries without relevant documents do not count; InputError if none is left.
+  InformationRetrievalEvaluator(const RetrievalData& data, Options options);
+  const char* kind() const override { return "InformationRetrievalEvaluator"; }
+  std::size_t queries() const { return queries_.size(); }
+
+  Report report(const models::SentenceEncoder& model,
+                const EvaluationPoint& at = {}) const override;
+  /// For given embeddings: (queries of the data, H), (documents of the data, H).
+  Report report_of(const Tensor& queries, const Tensor& corpus, Similarity own = Similarity::cosine,
+                   const EvaluationPoint& at = {}) const;
+
+ private:
+  /// Embeddings of documents [begin, end) in the order of ids.
+  using Documents = std::function<Tensor(std::size_t begin, std::size_t end)>;
+  Report score(const Tensor& queries, const Documents& documents, Similarity own,
+               const EvaluationPoint& at) const;
+  /// The queries [begin, end) that a rank searches for.
+  struct Share {
+    std::int64_t begin, end;
+  };
+  Share share_of(const comm::Group& group) const;
+  /// Means over the queries of all ranks, from the hits of this rank's.
+  Metrics means_of(const std::vector<std::vector<Hit>>& found, Share mine,
+                   const comm::Group& group) const;
+
+  Options options_;
+  std::vector<std::string> queries_;
+  std::vector<std::size_t> query_rows_;   // of the data
+  std::vector<std::string> corpus_;       // in the order of ids
+  std::vector<std::size_t> corpus_rows_;  // of the data
+  struct Relevant {
+    std::unordered_set<std::int64_t> rows;  // of corpus_
+    std::int64_t count = 0;                 // with ids that the corpus lacks
+  };
+  std::vector<Relevant> relevant_;  // of each query
+};
+
+}  // namespace ringlet::train

@@ -1,0 +1,55 @@
+#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
+
+#include <algorithm>
+
+#include "ringlet/nn/eval_guard.h"
+#include "ringlet/train/batches_in_turn.h"
+#include "ringlet/train/classification.h"
+#include "ringlet/train/encode_together.h"
+
+namespace ringlet::train {
+
+LabelAccuracyEvaluator::LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset,
+                                               Options options)
+    : options_(std::move(options)), dataset_(std::move(dataset)) {
+  if (dataset_->target() != Target::label || dataset_->size() == 0)
+    fail_input(dataset_->name(), ": expected rows with a label");
+}
+
+Report LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
+                                   const models::Tokenizer& tokenizer,
+                                   const EvaluationPoint& at) const {
+  const nn::EvalGuard mode(module);
+  const autograd::NoGrad no_grad;
+  const Device device = module.device();
+  const auto batch_rows = static_cast<std::int64_t>(options_.batch_size);
+  Tensor all;  // (rows, classes)
+  const auto run_mine = [&](const models::PackedBatch& batch, std::int64_t number) {
+    const Tensor scores = logits(batch.to(device)).tensor().to(Device{}).to(DType::f32);
+    if (dataset_->num_labels() > scores.size(1))
+      fail_input(dataset_->name(), ": expected labels below ", scores.size(1), ", found ",
+                 dataset_->num_labels() - 1);
+    if (!all.defined())
+      all = zeros({static_cast<std::int64_t>(dataset_->size()), scores.size(1)}, DType::f32,
+                  Device{});
+    if (number >= 0) all.slice(number * batch_rows, number * batch_rows + batch.rows).copy_(scores);
+  };
+  for_batches_in_turn(dataset_, tokenizer, {.batch_size = options_.batch_size}, at.group, run_mine);
+  gather_rows(all, at.group);
+  ClassificationMeter meter;
+  const auto rows = static_cast<std::int64_t>(dataset_->size());
+  for (std::int64_t begin = 0; begin < rows; begin += batch_rows) {
+    const std::int64_t end = std::min(begin + batch_rows, rows);
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = begin; i < end; ++i)
+      labels.push_back(dataset_->label(static_cast<std::size_t>(i)));
+    meter.add(all.slice(begin, end), tensor(labels, {end - begin}, Device{}));
+  }
+  Report report(options_.name);
+  report.add_metric("accuracy", meter.accuracy());
+  report.add_column("accuracy", meter.accuracy());
+  report.write("accuracy_evaluation", at);
+  return report;
+}
+
+}  // namespace ringlet::train
