@@ -55,6 +55,34 @@ std::string title(std::string name) {
   return name;
 }
 
+/// "Information Retrieval" of "InformationRetrievalEvaluator".
+std::string task_of(const std::string& kind) {
+  if (kind == "EmbeddingSimilarityEvaluator") return "Semantic Similarity";
+  std::string task;
+  for (const char c : kind.substr(0, kind.find("Evaluator")))
+    task += (std::isupper(static_cast<unsigned char>(c)) && !task.empty() ? " " : "") +
+            std::string(1, c);
+  return task;
+}
+
+/// "information-retrieval" of "Information Retrieval".
+std::string dashed(std::string task) {
+  for (char& c : task)
+    c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return task;
+}
+
+/// Whether an evaluator has such a figure: names of data may begin alike.
+bool is_key_of(const std::string& kind, const std::string& key) {
+  const auto begins = [&](const std::vector<std::string_view>& with) {
+    return std::ranges::any_of(with, [&](std::string_view one) { return key.starts_with(one); });
+  };
+  if (kind == "EmbeddingSimilarityEvaluator") return begins({"pearson_", "spearman_"});
+  if (kind == "LabelAccuracyEvaluator") return key == "accuracy";
+  if (kind == "RerankingEvaluator") return key == "map" || begins({"mrr@", "ndcg@"});
+  return begins({"cosine_", "dot_", "euclidean_", "manhattan_", "max_"});
+}
+
 class Writer {
  public:
   Writer(const ModelCard& card, const models::SentenceEncoder& model,
@@ -92,15 +120,9 @@ class Writer {
     for (const auto& [metric, value] : results_) {
       if (!metric.starts_with(prefix)) continue;
       const std::string name = metric.substr(prefix.size());
-      const bool correlates = name.starts_with("pearson_") || name.starts_with("spearman_");
-      if (is_similarity(evaluator) ? correlates : name == "accuracy")
-        found.emplace_back(name, value);
+      if (is_key_of(evaluator.kind, name)) found.emplace_back(name, value);
     }
     return found;
-  }
-
-  static bool is_similarity(const ModelCard::Evaluator& evaluator) {
-    return evaluator.kind == "EmbeddingSimilarityEvaluator";
   }
 
   void metadata() {
@@ -131,9 +153,8 @@ class Writer {
     for (const ModelCard::Evaluator& evaluator : card_.evaluators) {
       const Metrics found = figures(evaluator);
       if (found.empty()) continue;
-      line("  - task:\n      type: {}\n      name: {}",
-           is_similarity(evaluator) ? "semantic-similarity" : "label-accuracy",
-           is_similarity(evaluator) ? "Semantic Similarity" : "Label Accuracy");
+      const std::string task = task_of(evaluator.kind);
+      line("  - task:\n      type: {}\n      name: {}", dashed(task), task);
       line("    dataset:\n      name: {0}\n      type: {0}\n    metrics:", quoted(evaluator.name));
       for (const auto& [name, value] : found)
         line("    - type: {}\n      value: {}\n      name: {}", name, value, title(name));
@@ -174,7 +195,7 @@ class Writer {
       const Metrics found = figures(evaluator);
       if (found.empty()) continue;
       if (std::exchange(first, false)) line("\n## Evaluation\n\n### Metrics");
-      line("\n#### {}\n", is_similarity(evaluator) ? "Semantic Similarity" : "Label Accuracy");
+      line("\n#### {}\n", task_of(evaluator.kind));
       line("* Dataset: `{}`\n* Evaluated with {}\n", evaluator.name,
            link("evaluation", evaluator.kind));
       line("| Metric | Value |\n|:---|:---|");

@@ -37,11 +37,6 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate refuses what has no correlation, by fil
                 data + ":3: expected a number in 'score', found 'high'");
   check_refused(evaluate("a,b,0.5\nc,d,5\n"),
                 data + ":3: score 5 is out of range: expected -1 to 1 (score scale 1)");
-  const std::string labels = (folder / "labels.csv").string();
-  ringlet::write_file(labels, "sentence1,sentence2,label\na,b,0\nc,d,1\n");
-  check_refused(
-      run(str("evaluate --model ", RINGLET_TESTS_DIR "/oracles/mpnet", " --data ", labels)),
-      "--data " + labels + ": expected pairs of sentences with scores");
   ringlet::write_file(data, "sentence1,sentence2,score\na,b,0\nc,d,1\n");
   check_refused(str("evaluate --model absent --data ", data), "absent: no such folder");
   check_refused("evaluate --model absent --data absent.csv",

@@ -51,6 +51,27 @@ TEST_CASE("evaluate shares the rows over the ranks of a launcher, and one of the
   CHECK_EQ(as_unlaunched(three.out), alone.out);
 }
 
+TEST_CASE("evaluate shares the queries of a corpus over the ranks of a launcher") {
+  const TemporaryFolder folder;
+  std::string corpus = "id\ttext\n", queries = corpus, relevant = "query-id\tcorpus-id\tscore\n";
+  for (int i = 0; i < 20; ++i) {
+    corpus += str("d", i, "\ta dog", i % 3 ? " runs" : "", i % 7 ? " in" : "", '\n');
+    if (i < 5) queries += str("q", i, "\tdog", i % 2 ? " in" : "", '\n');
+    relevant += str("q", i % 5, "\td", i, "\t1\n");
+  }
+  ringlet::write_file(folder / "corpus.tsv", corpus);
+  ringlet::write_file(folder / "queries.tsv", queries);
+  ringlet::write_file(folder / "qrels.tsv", relevant);
+  const Words command =
+      str("evaluate --model ", kModel, " --data ", (folder / "qrels.tsv").string(), " --json");
+  const Outcome alone = run(command);
+  REQUIRE_EQ(alone.code, 0);
+  const Outcome three = launched(3, command);
+  INFO(three.err);
+  REQUIRE_EQ(three.code, 0);
+  CHECK_EQ(as_unlaunched(three.out), alone.out);
+}
+
 TEST_CASE("encode shares the lines over the ranks of a launcher, and one of them writes") {
   const TemporaryFolder folder;
   std::string text;

@@ -353,8 +353,10 @@ TEST_CASE("several files train with the loss their columns call for or the one t
                 "--data " + pairs + ":softmaks: unknown loss 'softmaks'; expected " + losses);
   check_refused(train(str("--data ", pairs, " --loss x")),
                 "--loss: unknown loss 'x'; expected " + losses);
-  check_refused(train(str("--data ", pairs, " --eval ", labels)),
-                "--eval " + labels + ": expected pairs of sentences with scores");
+  check_refused(train(str("--data ", pairs, " --eval ", pairs)),
+                "--eval " + pairs +
+                    ": expected pairs of sentences with scores or labels, triplets, relevant pairs "
+                    "(query-id, corpus-id, score), or a query with positive and negative texts");
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 

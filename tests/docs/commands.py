@@ -70,6 +70,14 @@ def write_data(scratch):
     for name in "snli_1.0_train.jsonl", "snli.jsonl":
         (scratch / name).write_text("".join(json.dumps(
             {"sentence1": a, "sentence2": b, "gold_label": labels[n % 3]}) + "\n" for a, b, n in rows))
+    (scratch / "pairs.csv").write_text("sentence1,sentence2,label\n" + "".join(
+        f"{a},{b},{n % 2}\n" for a, b, n in rows[:100]))
+    (scratch / "scifact" / "qrels").mkdir(parents=True)
+    for name, column in ("corpus", 0), ("queries", 1):
+        (scratch / "scifact" / f"{name}.jsonl").write_text("".join(
+            json.dumps({"_id": str(n), "title": "", "text": row[column]}) + "\n" for n, row in enumerate(rows[:25])))
+    (scratch / "scifact" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(
+        f"{n}\t{n}\t1\n" for n in range(25)))
     for name in "stsb-train.csv", "stsb-dev.csv":
         (scratch / name).write_text("".join(f"{a},{b},{n % 6}.0\n" for a, b, n in rows[:100]))
 

@@ -1,15 +1,22 @@
-// `ringlet evaluate`: how well the similarities of a model order scored pairs.
+// `ringlet evaluate`: the figures of a model on a file, by the evaluator that its columns call for.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/config_file.h"
+#include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/cli/training_data.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/encode_together.h"
+#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
+#include "ringlet/train/evaluators/mse_evaluator.h"
 
 namespace ringlet::cli {
 namespace {
@@ -17,41 +24,114 @@ namespace {
 struct EvaluateOptions {
   ModelOptions model;
   std::string data;
+  std::string evaluator;                  // empty: by the columns
+  std::vector<std::string> similarities;  // empty: the model's
+  std::string corpus, queries;            // empty: next to the data
+  std::string teacher;                    // a folder; empty: none
   train::ReadOptions read;
+  std::string name;    // in metrics and names of tables
+  std::string output;  // a folder for tables; empty: none
   bool json = false;
   double timeout = 0;  // seconds; 0: GroupOptions' own
 };
 
-/// By all ranks together, where a launcher started several; rank 0 prints.
-void evaluate(const EvaluateOptions& options, const comm::Group& world) {
-  const auto data = read_scored_pairs("--data", options.data, options.read);
-  const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);
-  const train::Metrics metrics =
-      train::EmbeddingSimilarityEvaluator(*data, {}).evaluate(model, {.group = world});
-  if (world.rank() != 0) return;
+EvaluationData read_data(const EvaluateOptions& options) {
+  EvaluationSource source{
+      .option = "--data",
+      .file = options.data,
+      .classes = head_labels(options.model.model),
+      .corpus = options.corpus,
+      .queries = options.queries,
+      .read = [&](const std::string& file) { return train::read_dataset(file, options.read); }};
+  if (!options.evaluator.empty()) source.kind = kEvaluators.parse(options.evaluator);
+  for (const std::string& name : options.similarities)
+    source.similarities.push_back(train::kSimilarities.parse(name));
+  EvaluationData data = read_evaluation_data(source, options.name);
+  if (!data.dataset && !options.read.columns.empty())
+    fail_input("--columns: ", options.data, " has no columns of sentences to rename");
+  return data;
+}
+
+/// The teacher embeds the first column; the model is to embed the last one alike.
+EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::Group& world) {
+  if (!options.evaluator.empty() || !options.similarities.empty())
+    fail_input(options.evaluator.empty() ? "--similarity" : "--evaluator",
+               ": --teacher compares embeddings itself");
+  auto dataset =
+      std::make_shared<const train::TextDataset>(train::read_dataset(options.data, options.read));
+  const auto teacher =
+      models::SentenceEncoder::from_pretrained(options.teacher, use_device(options.model));
+  auto evaluator = std::make_shared<train::MSEEvaluator>(
+      train::encode_together(teacher, train::column_texts(*dataset, 0), {}, world),
+      train::column_texts(*dataset, dataset->columns().size() - 1),
+      train::MSEEvaluator::Options{.name = options.name});
+  return {options.name, dataset, evaluator, dataset->size(), "texts"};
+}
+
+void print(const EvaluateOptions& options, const EvaluationData& data,
+           const train::Report& report) {
   if (options.json) {
-    nlohmann::ordered_json json{{"rows", data->size()}};
-    for (const auto& [name, value] : metrics) json[name] = value;
+    nlohmann::ordered_json json{{"rows", data.rows}, {"evaluator", data.kind()}};
+    for (const auto& [name, value] : report.metrics()) json[name] = value;
+    json["primary_metric"] = report.primary().first;
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("{} pairs of {}\n", data->size(), options.data);
-  for (const auto& [name, value] : metrics) fmt::print("{:<20} {:.4f}\n", name, value);
+  fmt::print("{} {} of {}\n", data.rows, data.unit, options.data);
+  std::size_t width = 20;
+  for (const auto& metric : report.metrics()) width = std::max(width, metric.first.size());
+  for (const auto& [name, value] : report.metrics())
+    fmt::print("{:<{}} {:.4f}\n", name, width, value);
+  if (report.metrics().size() > 1) fmt::print("primary metric: {}\n", report.primary().first);
+}
+
+/// By all ranks together, where a launcher started several; rank 0 prints.
+void evaluate(const EvaluateOptions& options, const comm::Group& world) {
+  const EvaluationData data =
+      options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
+  const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);
+  const train::EvaluationPoint at{.output = options.output, .group = world};
+  const train::Report report =
+      data.evaluator ? data.evaluator->report(model, at)
+                     : train::LabelAccuracyEvaluator(data.dataset, {.name = data.name})
+                           .report(*read_head(options.model.model, model), model.tokenizer(), at);
+  if (world.rank() == 0) print(options, data, report);
 }
 
 }  // namespace
 
 void add_evaluate(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Correlate similarities of embeddings with gold scores");
+  CLI::App* command = app.add_subcommand("evaluate", "Evaluate a model on a file");
   const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(*command, options->model, "A Sentence Transformers folder");
-  command->add_option("--data", options->data, "Scored pairs, for instance the STS benchmark's CSV")
+  command
+      ->add_option("--data", options->data,
+                   "Pairs with scores or labels, triplets, relevant pairs or reranking rows")
       ->required();
+  command
+      ->add_option("--evaluator", options->evaluator,
+                   "By default what the columns call for: " + kEvaluators.list())
+      ->check(
+          CLI::IsMember(std::vector<std::string>(kEvaluators.all.begin(), kEvaluators.all.end())));
+  command
+      ->add_option("--similarity", options->similarities,
+                   "cosine, dot, euclidean or manhattan, may be repeated; by default the model's")
+      ->check(CLI::IsMember(std::vector<std::string>(train::kSimilarities.all.begin(),
+                                                     train::kSimilarities.all.end())));
+  command->add_option("--corpus", options->corpus,
+                      "Documents of relevant pairs: id and text (corpus.jsonl near --data)");
+  command->add_option("--queries", options->queries,
+                      "Queries of relevant pairs: id and text (queries.jsonl near --data)");
+  command->add_option("--teacher", options->teacher,
+                      "A folder: the mean squared distance from its embeddings");
   command->add_option("--columns", options->read.columns, "Renames: NAME_IN_FILE=NAME,...");
   add_score_scale(*command, options->read.score_scale);
+  command->add_option("--name", options->name, "Before each metric and in names of tables");
+  command->add_option("--output", options->output,
+                      "A folder for the table that Sentence Transformers writes");
   command->add_flag("--json", options->json, "Print one JSON object");
   add_timeout(*command, options->timeout);
+  add_config(*command);
   command->callback([options] {
     comm::run_from_env([&](const comm::Group& world) { evaluate(*options, world); },
                        launched_options(options->timeout));

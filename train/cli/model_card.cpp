@@ -13,15 +13,11 @@ std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& enco
   const std::vector<std::string> trained = train::short_names(plan.data.datasets());
   for (std::size_t i = 0; i < trained.size(); ++i)
     card.train_datasets.push_back({plan.data.sources[i].dataset, trained[i], losses.kinds[i]});
-  const std::vector<std::string> names = train::short_names(plan.data.eval);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto& dataset = plan.data.eval[i];
-    const auto source = plan.data.source_like(*dataset);
-    card.eval_datasets.push_back({dataset, names[i], source ? losses.kinds[*source] : ""});
-    card.evaluators.push_back({dataset->target() == train::Target::score
-                                   ? "EmbeddingSimilarityEvaluator"
-                                   : "LabelAccuracyEvaluator",
-                               names[i]});
+  for (const EvaluationData& eval : plan.data.eval) {
+    card.evaluators.push_back({eval.kind(), eval.name});
+    if (!eval.dataset) continue;
+    const auto source = plan.data.source_like(*eval.dataset);
+    card.eval_datasets.push_back({eval.dataset, eval.name, source ? losses.kinds[*source] : ""});
   }
   card.metrics = arguments.output_dir / train::kMetrics;
   if (arguments.load_best_model_at_end && result.best) card.step = result.best->step;

@@ -51,7 +51,8 @@ void add_data_options(CLI::App& command, DataOptions& data) {
                      "Loss of files that name none: " + kLosses.list() +
                          "; by default what their columns call for");
   command.add_option("--eval", data.eval,
-                     "Pairs with scores or labels to evaluate on, may be repeated");
+                     "A file to evaluate on, by the evaluator that its columns call for; may be "
+                     "repeated");
   command.add_option("--columns", data.columns,
                      "Renames, in the files that have the column: NAME_IN_FILE=NAME,...");
   add_number(command, "--num-labels", data.num_labels, 2, 1 << 20,

@@ -19,7 +19,7 @@
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/model_card.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/progress.h"
 #include "ringlet/train/timeline_callback.h"
@@ -128,33 +128,40 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
                   comm::signal_name(signal), result.steps, trainer.total_steps(), saved.string()));
 }
 
-void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDataset> dataset,
-                   const std::string& name, const models::SentenceEncoder& encoder,
+/// The names of the evaluator's figures, as far as they are known before it runs.
+std::vector<std::string> figures_of(const EvaluationData& data,
+                                    const models::SentenceEncoder& encoder) {
+  if (!data.dataset || data.dataset->target() != train::Target::score) return {};
+  const std::string ending = '_' + encoder.sentence_config().similarity_fn_name;
+  return {data.name + "_pearson" + ending, data.name + "_spearman" + ending};
+}
+
+void add_evaluator(train::Trainer& trainer, const EvaluationData& data,
+                   const models::SentenceEncoder& encoder,
                    const std::shared_ptr<models::SoftmaxLoss>& classifier, std::size_t batch_size) {
-  if (dataset->target() == train::Target::score) {
-    const std::string ending = '_' + encoder.sentence_config().similarity_fn_name;
-    trainer.add_evaluator(
-        [encoder, dev = train::EmbeddingSimilarityEvaluator(*dataset, {.name = name})](
-            const auto& at) { return dev.evaluate(encoder, at); },
-        {name + "_pearson" + ending, name + "_spearman" + ending});
-  } else {
-    trainer.add_evaluator(
-        [encoder, classifier,
-         dev = train::LabelAccuracyEvaluator(dataset, {.name = name, .batch_size = batch_size})](
-            const auto& at) { return dev.evaluate(*classifier, encoder.tokenizer(), at); },
-        {name + "_accuracy"});
-  }
+  if (data.evaluator)
+    return trainer.add_evaluator([encoder, evaluator = data.evaluator](
+                                     const auto& at) { return evaluator->evaluate(encoder, at); },
+                                 figures_of(data, encoder));
+  trainer.add_evaluator(
+      [encoder, classifier,
+       evaluator = train::LabelAccuracyEvaluator(
+           data.dataset, {.name = data.name, .batch_size = batch_size})](const auto& at) {
+        return evaluator.evaluate(*classifier, encoder.tokenizer(), at);
+      },
+      {data.name + "_accuracy"});
 }
 
 /// The losses of the evaluation data for which a loss is trained.
 void add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
   train::Datasets datasets;
   std::vector<std::size_t> like;
-  for (const auto& dataset : data.eval)
-    if (const auto source = data.source_like(*dataset)) {
-      datasets.push_back(dataset);
-      like.push_back(*source);
-    }
+  for (const EvaluationData& eval : data.eval) {
+    const auto source = eval.dataset ? data.source_like(*eval.dataset) : std::nullopt;
+    if (!source) continue;
+    datasets.push_back(eval.dataset);
+    like.push_back(*source);
+  }
   if (!datasets.empty()) trainer.add_eval_datasets(datasets, like);
 }
 
@@ -184,10 +191,8 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
   arguments.prompts = read_prompts(options.prompts, encoder);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
   add_eval_losses(trainer, plan.data);
-  const std::vector<std::string> names = train::short_names(plan.data.eval);
-  for (std::size_t i = 0; i < names.size(); ++i)
-    add_evaluator(trainer, plan.data.eval[i], names[i], encoder, losses.classifier,
-                  arguments.per_device_eval_batch_size);
+  for (const EvaluationData& eval : plan.data.eval)
+    add_evaluator(trainer, eval, encoder, losses.classifier, arguments.per_device_eval_batch_size);
 
   if (options.evaluation.early_stopping.patience > 0)
     trainer.add_callback(train::early_stopping(trainer, options.evaluation.early_stopping));
@@ -217,13 +222,13 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
     remove_unfinished(
         output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
   encoder.save(output / "model", first ? card_text(plan, encoder, losses, arguments, result) : "");
+  if (losses.classifier) save_head(*losses.classifier, output / "model");
   if (!first) return;
   if (result.lone_rows > 0)
-    fmt::print(
-        stderr,
-        "{} of the rows trained lay alone in their batch, where their loss finds nothing to "
-        "compare: they changed nothing\n",
-        result.lone_rows);
+    fmt::print(stderr,
+               "{} of the rows trained lay alone in their batch, where their loss finds nothing to "
+               "compare: they changed nothing\n",
+               result.lone_rows);
   draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(
       "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg{}\n", result.steps,

@@ -87,29 +87,29 @@ TrainingData synthetic_data(std::uint64_t seed) {
   const train::TextSplits sts = train::make_sts(seed, kSizes.sts_train, kSizes.sts_dev);
   return {{{dataset_of("nli", nli.train, Target::label), LossKind::softmax},
            {dataset_of("sts", sts.train, Target::score), LossKind::cosine}},
-          {dataset_of("nli-dev", nli.dev, Target::label),
-           dataset_of("sts-dev", sts.dev, Target::score)}};
+          {evaluation_data(dataset_of("nli-dev", nli.dev, Target::label), "nli-dev"),
+           evaluation_data(dataset_of("sts-dev", sts.dev, Target::score), "sts-dev")}};
 }
 
-/// Pairs with scores; or with labels, where a loss has classes.
-std::shared_ptr<const TextDataset> read_eval(const std::string& file, const DataOptions& options,
-                                             const std::vector<Source>& sources,
-                                             SharedColumns& columns) {
-  int classes = 0;
+/// The classes of the first loss that has some; 0 without one.
+int classes_of(const std::vector<Source>& sources) {
   for (const Source& source : sources)
-    if (classes == 0 && source.loss == LossKind::softmax) classes = classes_of(source);
-  auto data = std::make_shared<const TextDataset>(
-      columns.read(file, {.columns = options.columns, .score_scale = options.score_scale}));
-  const bool usable =
-      data->target() == Target::score || (data->target() == Target::label && classes > 0);
-  if (data->columns().size() != 2 || !usable)
-    fail_input("--eval ", file, ": expected pairs of sentences with scores",
-               classes > 0 ? " or labels" : "");
-  if (data->size() < 2) fail_input("--eval ", file, ": expected at least two rows");
-  if (data->num_labels() > classes && data->target() == Target::label)
-    fail_input("--eval ", file, ": label ", data->num_labels() - 1, " is none of the ", classes,
-               " classes trained");
-  return data;
+    if (source.loss == LossKind::softmax) return classes_of(source);
+  return 0;
+}
+
+std::vector<EvaluationData> read_eval(const DataOptions& options,
+                                      const std::vector<Source>& sources, SharedColumns& columns) {
+  const auto read = [&](const std::string& file) {
+    return columns.read(file, {.columns = options.columns, .score_scale = options.score_scale});
+  };
+  const std::vector<std::string> names = train::short_names(options.eval);
+  std::vector<EvaluationData> all;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    all.push_back(read_evaluation_data(
+        {.option = "--eval", .file = options.eval[i], .classes = classes_of(sources), .read = read},
+        names[i]));
+  return all;
 }
 
 }  // namespace
@@ -144,23 +144,11 @@ TrainingData read_training_data(const DataOptions& options) {
   SharedColumns columns(options.columns);
   for (const std::string& text : options.data)
     data.sources.push_back(read_source(text, options, columns));
-  if (!options.eval.empty()) data.eval.clear();
-  for (const std::string& file : options.eval)
-    data.eval.push_back(read_eval(file, options, data.sources, columns));
+  if (!options.eval.empty()) data.eval = read_eval(options, data.sources, columns);
   columns.check_found();
   std::vector<LossKind> losses;
   for (const Source& source : data.sources) losses.push_back(source.loss);
   check_loss_options(options.losses, losses);
-  return data;
-}
-
-std::shared_ptr<const TextDataset> read_scored_pairs(const std::string& option,
-                                                     const std::string& file,
-                                                     const train::ReadOptions& options) {
-  auto data = std::make_shared<const TextDataset>(train::read_dataset(file, options));
-  if (data->columns().size() != 2 || data->target() != Target::score)
-    fail_input(option, ' ', file, ": expected pairs of sentences with scores");
-  if (data->size() < 2) fail_input(option, ' ', file, ": expected at least two rows");
   return data;
 }
 

@@ -8,6 +8,7 @@
 
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/sentence_encoder.h"
+#include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/loss_kind.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
@@ -25,7 +26,7 @@ struct DataOptions {
   std::vector<std::string> data;  // FILE or FILE:LOSS
   std::string loss;               // for files that name none; empty: by their columns
   LossOptions losses;
-  std::vector<std::string> eval;  // pairs with scores or labels
+  std::vector<std::string> eval;  // see read_evaluation_data
   std::string columns;            // renames, "premise=sentence1,…", each of some file's column
   int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
   double score_scale = 1;         // the best score of tables with columns of their own
@@ -40,7 +41,7 @@ struct Source {
 
 struct TrainingData {
   std::vector<Source> sources;
-  train::Datasets eval;
+  std::vector<EvaluationData> eval;
 
   train::Datasets datasets() const;
   std::vector<std::string> texts() const;
@@ -52,10 +53,6 @@ struct TrainingData {
 /// Reads all files; with none given, makes the project's own NLI and scored pairs. A loss that does
 /// not suit its columns is InputError that names the file.
 TrainingData read_training_data(const DataOptions& options);
-/// Pairs with scores, for evaluation; anything else is InputError.
-std::shared_ptr<const train::TextDataset> read_scored_pairs(const std::string& option,
-                                                            const std::string& file,
-                                                            const train::ReadOptions& options);
 
 /// Adds --score-scale.
 void add_score_scale(CLI::App& command, double& scale);

@@ -66,10 +66,16 @@ void TextDataset::shrink_to_fit() {
 }
 
 std::vector<std::string> short_names(const Datasets& datasets) {
+  std::vector<std::string> files;
+  for (const auto& dataset : datasets) files.push_back(dataset->name());
+  return short_names(files);
+}
+
+std::vector<std::string> short_names(const std::vector<std::string>& files) {
   std::vector<std::string> names;
   std::set<std::string> taken;
-  for (const auto& dataset : datasets) {
-    const std::string stem = std::filesystem::path(dataset->name()).stem().string();
+  for (const std::string& file : files) {
+    const std::string stem = std::filesystem::path(file).stem().string();
     std::string name = stem;
     for (int number = 2; !taken.insert(name).second; ++number) name = str(stem, '-', number);
     names.push_back(name);

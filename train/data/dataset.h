@@ -75,8 +75,9 @@ class TextDataset {
 
 using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
 
-/// Names for metrics: each file's name without folder and ending. A name that an earlier data set
-/// has gets a number, "train-2".
+/// Names for metrics: each file's name without folder and ending. A name that an earlier file has
+/// gets a number, "train-2".
+std::vector<std::string> short_names(const std::vector<std::string>& files);
 std::vector<std::string> short_names(const Datasets& datasets);
 
 }  // namespace ringlet::train

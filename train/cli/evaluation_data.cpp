@@ -1,0 +1,127 @@
+#include "ringlet/train/cli/evaluation_data.h"
+
+#include "ringlet/core/base/error.h"
+#include "ringlet/train/data/reranking.h"
+#include "ringlet/train/data/retrieval.h"
+#include "ringlet/train/data/rows.h"
+#include "ringlet/train/evaluators/binary_classification_evaluator.h"
+#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/evaluators/information_retrieval_evaluator.h"
+#include "ringlet/train/evaluators/reranking_evaluator.h"
+#include "ringlet/train/evaluators/triplet_evaluator.h"
+
+namespace ringlet::cli {
+namespace {
+
+using train::Target;
+using train::TextDataset;
+
+std::string place(const EvaluationSource& source) { return source.option + ' ' + source.file; }
+
+/// Without a kind the rows have no evaluator.
+std::optional<EvaluatorKind> kind_of_rows(const TextDataset& data, int classes) {
+  if (data.columns().size() == 3) return EvaluatorKind::triplet;
+  if (data.columns().size() != 2) return std::nullopt;
+  if (data.target() == Target::score) return EvaluatorKind::similarity;
+  if (data.target() == Target::label)
+    return classes > 0 ? EvaluatorKind::accuracy : EvaluatorKind::binary;
+  return std::nullopt;
+}
+
+EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, EvaluatorKind kind,
+                         const std::string& name,
+                         const std::vector<train::Similarity>& similarities) {
+  EvaluationData data{name, dataset, nullptr, dataset->size(), "pairs"};
+  switch (kind) {
+    case EvaluatorKind::similarity:
+      data.evaluator = std::make_shared<train::EmbeddingSimilarityEvaluator>(
+          *dataset, train::EmbeddingSimilarityEvaluator::Options{name, similarities});
+      break;
+    case EvaluatorKind::binary:
+      data.evaluator = std::make_shared<train::BinaryClassificationEvaluator>(
+          *dataset, train::BinaryClassificationEvaluator::Options{name, similarities});
+      break;
+    case EvaluatorKind::triplet:
+      data.unit = "triplets";
+      data.evaluator = std::make_shared<train::TripletEvaluator>(
+          *dataset, train::TripletEvaluator::Options{name, similarities});
+      break;
+    default:
+      break;
+  }
+  return data;
+}
+
+EvaluationData retrieval_data(const EvaluationSource& source, const std::string& name) {
+  const auto evaluator = std::make_shared<train::InformationRetrievalEvaluator>(
+      train::read_retrieval({source.file, source.corpus, source.queries}),
+      train::InformationRetrievalEvaluator::Options{.name = name,
+                                                    .similarities = source.similarities});
+  return {name, nullptr, evaluator, evaluator->queries(), "queries"};
+}
+
+EvaluationData reranking_data(const EvaluationSource& source, const std::string& name) {
+  if (source.similarities.size() > 1)
+    fail_input("--similarity: reranking has one, found ", source.similarities.size());
+  const auto evaluator = std::make_shared<train::RerankingEvaluator>(
+      train::read_reranking(source.file), source.file,
+      train::RerankingEvaluator::Options{.name = name,
+                                         .similarity = source.similarities.empty()
+                                                           ? train::Similarity::cosine
+                                                           : source.similarities.front()});
+  return {name, nullptr, evaluator, evaluator->queries(), "queries"};
+}
+
+void check_classes(const EvaluationSource& source, const TextDataset& dataset) {
+  if (dataset.columns().size() != 2 || dataset.target() != Target::label)
+    fail_input(place(source), ": expected pairs of sentences with labels");
+  if (source.classes == 0)
+    fail_input("label-accuracy: the model's folder has no classifier.safetensors, which train ",
+               "writes after a softmax loss");
+  if (!source.similarities.empty()) fail_input("--similarity: label-accuracy has none");
+  if (dataset.num_labels() > source.classes)
+    fail_input(place(source), ": label ", dataset.num_labels() - 1, " is none of the ",
+               source.classes, " classes trained");
+}
+
+/// The kind that the columns of a file determine without its rows.
+std::optional<EvaluatorKind> kind_of_file(const std::string& file) {
+  const std::vector<std::string> columns = train::open_rows(train::LineReader(file), {})->columns();
+  if (train::is_qrels(columns)) return EvaluatorKind::retrieval;
+  if (train::is_reranking(columns)) return EvaluatorKind::reranking;
+  return std::nullopt;
+}
+
+}  // namespace
+
+const char* EvaluationData::kind() const {
+  return evaluator ? evaluator->kind() : "LabelAccuracyEvaluator";
+}
+
+EvaluationData read_evaluation_data(const EvaluationSource& source, const std::string& name) {
+  const std::optional<EvaluatorKind> of_file =
+      source.kind ? source.kind : kind_of_file(source.file);
+  if (!(of_file == EvaluatorKind::retrieval) && !(source.corpus.empty() && source.queries.empty()))
+    fail_input(source.corpus.empty() ? "--queries" : "--corpus",
+               ": needs information retrieval: columns query-id, corpus-id and score in ",
+               source.file);
+  if (of_file == EvaluatorKind::retrieval) return retrieval_data(source, name);
+  if (of_file == EvaluatorKind::reranking) return reranking_data(source, name);
+  const auto dataset = std::make_shared<const TextDataset>(source.read(source.file));
+  const auto kind = source.kind ? source.kind : kind_of_rows(*dataset, source.classes);
+  if (!kind)
+    fail_input(place(source),
+               ": expected pairs of sentences with scores or labels, triplets, relevant pairs "
+               "(query-id, corpus-id, score), or a query with positive and negative texts");
+  if (kind == EvaluatorKind::similarity && dataset->size() < 2)
+    fail_input(place(source), ": expected at least two rows");
+  if (kind == EvaluatorKind::accuracy) check_classes(source, *dataset);
+  return rows_data(dataset, *kind, name, source.similarities);
+}
+
+EvaluationData evaluation_data(std::shared_ptr<const TextDataset> dataset,
+                               const std::string& name) {
+  return rows_data(dataset, *kind_of_rows(*dataset, /*classes=*/1), name, {});
+}
+
+}  // namespace ringlet::cli

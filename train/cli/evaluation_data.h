@@ -1,0 +1,59 @@
+// A file to evaluate on, and the evaluator that its columns call for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/base/names.h"
+#include "ringlet/train/data/dataset.h"
+#include "ringlet/train/evaluators/evaluator.h"
+#include "ringlet/train/search/similarity.h"
+
+namespace ringlet::cli {
+
+enum class EvaluatorKind { similarity, binary, accuracy, triplet, retrieval, reranking };
+inline constexpr Names<EvaluatorKind, 6> kEvaluators{
+    "evaluator",
+    {"embedding-similarity", "binary-classification", "label-accuracy", "triplet",
+     "information-retrieval", "reranking"}};
+
+struct EvaluationData {
+  std::string name;  // in metrics and names of tables
+  /// The rows; null for retrieval and reranking.
+  std::shared_ptr<const train::TextDataset> dataset;
+  /// Null for label accuracy, which needs the trained classifier.
+  std::shared_ptr<const train::Evaluator> evaluator;
+  std::size_t rows = 0;   // or queries
+  const char* unit = "";  // "pairs"
+
+  const char* kind() const;  // the evaluator's class
+};
+
+struct EvaluationSource {
+  std::string option;  // in messages
+  std::string file;
+  int classes = 0;                                   // of the trained classifier; 0: there is none
+  std::optional<EvaluatorKind> kind = {};            // unset: by the columns
+  std::vector<train::Similarity> similarities = {};  // empty: the model's
+  std::string corpus = {}, queries = {};             // files of retrieval; empty: next to `file`
+  std::function<train::TextDataset(const std::string& file)> read = {};
+};
+
+/// By the columns of the file:
+///   query-id, corpus-id, score       information retrieval, with the files corpus and queries
+///   query, positive[], negative[]    reranking
+///   two texts and a score            embedding similarity
+///   two texts and a label            label accuracy if there are classes, else binary
+///                                    classification of labels 0 and 1
+///   three texts                      triplet
+/// InputError for other columns, and for those that the chosen evaluator cannot use.
+EvaluationData read_evaluation_data(const EvaluationSource& source, const std::string& name);
+
+/// The same for rows in memory, with a classifier if they have labels.
+EvaluationData evaluation_data(std::shared_ptr<const train::TextDataset> dataset,
+                               const std::string& name);
+
+}  // namespace ringlet::cli
