@@ -31,8 +31,8 @@ struct LoaderOptions {
   /// Rows of one forward on one device; 0: all. Losses of embeddings then need the memory of so
   /// many rows, for a second forward (models::EmbeddingLoss).
   std::size_t mini_batch_size = 0;
-  /// Data sets whose losses compare the rows of a global batch (Loss::spans_ranks): a rank's
-  /// batches of a step are one, with forwards of at most batch_size rows.
+  /// For each data set, whether its loss compares the rows of a global batch (Loss::spans_ranks).
+  /// A rank's batches of a step are then one, with forwards of at most batch_size rows.
   std::vector<bool> whole_steps = {};
   std::uint64_t seed = 0;
   Dealing dealing = Dealing::proportional;

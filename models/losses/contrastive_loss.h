@@ -28,9 +28,9 @@ class ContrastiveLoss final : public EmbeddingLoss {
   ContrastiveOptions options_;
 };
 
-/// The sum of D^2 over the positives that are farther than some negative, and of
-/// max(0, margin - D)^2 over the negatives that are nearer than some positive, of the rows that
-/// Negatives tells. Where a kind is missing, the mean of the other's distances takes its place.
+/// The sum of D^2 over positives that are farther than some negative. Negatives that are nearer
+/// than some positive add max(0, margin - D)^2. The rows are those that enum Negatives tells. Where
+/// a kind is missing, the mean of the other's distances takes its place.
 class OnlineContrastiveLoss final : public EmbeddingLoss {
  public:
   explicit OnlineContrastiveLoss(SentenceEncoder encoder, ContrastiveOptions options = {})

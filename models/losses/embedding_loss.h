@@ -8,15 +8,15 @@
 
 namespace ringlet::models {
 
-/// The rows that an anchor is compared with: those of the global batch, over all ranks and devices,
-/// or those of its own rank or device. Without gradients they are the batch's.
+/// An anchor is compared with the rows of the global batch, over all ranks and devices, or with
+/// those of its own rank or device. Without gradients they are the batch's.
 enum class Negatives : std::uint8_t { global, local };
 inline constexpr Names<Negatives, 2> kNegatives{"negatives", {"global", "local"}};
 
 /// A loss of the embeddings of a batch. If the batch has forward_rows, the encoder takes so many
-/// rows at a time without a tape, and backward runs each piece again (Gao et al., Scaling Deep
-/// Contrastive Learning Batch Size under Memory Limited Setup, 2021). Memory is then that of one
-/// piece, and dropout masks are those of the whole batch.
+/// rows at a time without a tape. Backward runs each piece again, as in Gao et al., Scaling Deep
+/// Contrastive Learning, 2021. Memory is then that of one piece. Dropout masks are those of the
+/// whole batch.
 class EmbeddingLoss : public Loss {
  public:
   bool is_capturable() const override { return !peers(); }

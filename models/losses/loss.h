@@ -28,8 +28,8 @@ class Loss : public nn::Module {
   /// Whether the loss of data set `dataset` compares the rows of a global batch over all ranks and
   /// devices. A trainer then gives it all rows of a step at once.
   virtual bool spans_ranks(std::size_t /*dataset*/) const { return false; }
-  /// The fewest rows for a meaningful loss of a batch of data set `dataset` with `columns` texts a
-  /// row: of the global batch if the loss spans ranks. Negatives from other rows need two.
+  /// The fewest rows for a meaningful loss of data set `dataset` with `columns` texts a row. They
+  /// are the global batch's if the loss spans ranks. Negatives from other rows need two.
   virtual std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t /*columns*/) const {
     return 1;
   }

@@ -13,7 +13,7 @@ namespace ringlet::models {
 class MatryoshkaLoss final : public EmbeddingLoss {
  public:
   /// InputError when a dimension is not from 1 to the encoder's. `inner` has no parameters of its
-  /// own, whose shapes would depend on the length.
+  /// own: their shapes would depend on the length.
   MatryoshkaLoss(std::shared_ptr<EmbeddingLoss> inner, std::vector<std::int64_t> dims);
 
   const char* kind() const override { return "MatryoshkaLoss"; }

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "ringlet/models/tokenizer/pre_tokenizer.h"
 #include "ringlet/models/tokenizer/unicode.h"
+#include "ringlet/models/tokenizer/words.h"
 
 namespace ringlet::models {
 namespace {

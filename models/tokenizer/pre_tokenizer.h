@@ -5,26 +5,11 @@
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "ringlet/models/tokenizer/byte_level.h"
+#include "ringlet/models/tokenizer/words.h"
 
 namespace ringlet::models {
-
-/// Words that are not parts of the text, contiguous: word i is text[ends[i - 1], ends[i]).
-struct Words {
-  std::string text;
-  std::vector<std::size_t> ends;
-
-  void clear() {
-    text.clear();
-    ends.clear();
-  }
-  /// Ends the word that was appended to `text`, unless it is empty.
-  void end_word() {
-    if (text.size() > (ends.empty() ? 0 : ends.back())) ends.push_back(text.size());
-  }
-};
 
 /// White space separates words and is dropped; every punctuation mark is a separate word. Iterates
 /// over the words of `text` without copying: `while (words.next(word)) ...`.

@@ -6,6 +6,8 @@
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/training.h"
 
+TEST_SUITE_BEGIN("host");
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -42,8 +44,7 @@ Memory memory_of(pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("the ranks that --devices starts share one copy of the texts" *
-          doctest::test_suite("host")) {
+TEST_CASE("the ranks that --devices starts share one copy of the texts") {
   const TemporaryFolder folder;
   constexpr std::size_t kRows = 192;  // of a MiB each
   const std::string text(kMiB - 16, 'x');
@@ -71,3 +72,5 @@ TEST_CASE("the ranks that --devices starts share one copy of the texts" *
   }
   CHECK(memory_of(training.pid()).all > kRows * kMiB);  // the copy
 }
+
+TEST_SUITE_END();

@@ -19,7 +19,8 @@ void check_bpe(const Tokenizer& tokenizer, const std::string& name) {
 }  // namespace
 
 TEST_CASE("byte-level BPE: merges as pairs, and as text in older files") {
-  for (const std::string name : {"tiny-bpe", "tiny-prefix", "tiny-ends"}) check_bpe(read_bpe(name), name);
+  for (const std::string name : {"tiny-bpe", "tiny-prefix", "tiny-ends"})
+    check_bpe(read_bpe(name), name);
 }
 
 TEST_CASE("byte-level BPE: the same after saving and loading") {

@@ -24,8 +24,7 @@ namespace ringlet::train {
 class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
  public:
   /// `average`: the summed gradients are divided by the number of ranks.
-  /// Under fsdp the arena has no memory for parameters: the strategy must take rank 0's from where
-  /// they are.
+  /// Under fsdp the arena has no memory: the strategy takes rank 0's parameters from where they are.
   RankStrategy(Strategy strategy, nn::Module& module, comm::Group group, bool average,
                const nn::UnitPolicy& units = {});
 
@@ -62,8 +61,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
     bool pending = false;  // holds a gradient that was not reduced yet
   };
   Item& item_of(const autograd::VariableState& leaf) { return items_[index_.at(&leaf)]; }
-  /// Throws after a backward that did not complete on this rank. The gradients that it left are
-  /// neither this rank's nor their sum, and other ranks may be elsewhere.
+  /// Throws after a backward that did not complete on this rank: its gradients are incomplete.
   void check_usable() const;
   /// Records which gradients exist and which the backward reaches. True if it is to reduce.
   bool begin(std::span<autograd::VariableState* const> reached);

@@ -1,5 +1,5 @@
-// One meaning of a batch: a loss that compares rows has the value and gradient of the global batch,
-// however the batch is divided over ranks, devices, accumulated batches and forwards.
+// One meaning of a batch: a loss that compares rows has the global batch's value and gradient. The
+// batch may be divided over ranks, devices, accumulated batches and forwards.
 #include <cmath>
 
 #include "every_strategy.h"
