@@ -88,7 +88,7 @@ class FileSource final : public Source {
  public:
   FileSource(const ThroughputOptions& options, Share share, const cli::TrainingData& data)
       : model_(model_for(data, options.model)),
-        loss_(cli::make_losses(data, model_).all),
+        loss_(cli::make_losses(data, {}, model_).all),
         loader_(data.datasets(), model_.tokenizer(),
                 {.batch_size = static_cast<std::size_t>(options.batch),
                  .dealing = options.per_column() ? train::Dealing::round_robin

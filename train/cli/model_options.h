@@ -20,7 +20,7 @@ struct ModelOptions {
   std::string matmul_precision = "highest";
   std::int64_t max_length = 0;  // tokens; 0: the model's own limit
   // For a model without modules.json:
-  std::optional<models::Pooling> pooling;  // none: mean
+  std::optional<models::Pooling> pooling = {};  // none: mean
   bool normalize = false;
 };
 
