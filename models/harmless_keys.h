@@ -71,8 +71,8 @@ inline constexpr const char* kHarmlessTokenizerKeys[] = {
     "add_eos_token", "wordpieces_prefix", "basic_tokenizer", "trim_offsets",
     // defaults of calls, which Sentence Transformers overrides; padding; decoding; chats
     "max_length", "stride", "truncation_strategy", "truncation", "padding", "pad_to_multiple_of",
-    "pad_token_type_id", "model_input_names", "clean_up_tokenization_spaces", "chat_template",
-    "verbose"};
+    "pad_token_type_id", "model_input_names", "clean_up_tokenization_spaces", "errors",
+    "chat_template", "verbose"};
 
 /// model.safetensors.index.json: sizes.
 inline constexpr const char* kHarmlessIndexKeys[] = {"metadata"};

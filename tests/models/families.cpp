@@ -23,7 +23,8 @@ TEST_CASE("every family is saved as it was loaded") {
       return nlohmann::json::parse(read_file(path));
     };
     const auto original = read(std::filesystem::path(oracle_folder()) / name / "config.json");
-    for (const auto& [key, value] : read(folder / "config.json").items()) {
+    const auto saved = read(folder / "config.json");
+    for (const auto& [key, value] : saved.items()) {
       CAPTURE(key);
       if (key != "torch_dtype" && key != "bos_token_id" && key != "eos_token_id")
         CHECK(value == original.at(key));
@@ -72,7 +73,8 @@ TEST_CASE("DistilBERT has no dropout behind attention, BERT has") {
     model->to(default_device());
     TransformerLayer* layer = nullptr;
     model->visit([&](const std::string& path, nn::Module& module) {
-      if (path.ends_with("layer.0")) layer = dynamic_cast<TransformerLayer*>(&module);
+      auto* const found = dynamic_cast<TransformerLayer*>(&module);
+      if (found && path.ends_with("layer.0")) layer = found;
     });
     REQUIRE(layer);
     const PackedBatch batch = make_batch(Oracle(name), {"forward/"});
