@@ -1,4 +1,5 @@
 // The evaluators of `ringlet evaluate` and `ringlet train --eval`, picked by the columns of files.
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -149,9 +150,9 @@ TEST_CASE_FIXTURE(Files, "train evaluates by the columns of --eval, and evaluate
       {"triplets.tsv", "triplets_cosine_accuracy"},
       {"rerank.jsonl", "rerank_ndcg@10"},
       {"beir/qrels/dev.tsv", "dev_cosine_ndcg@10"}};
-  for (const auto& [output, of_pairs, evaluator] :
-       {std::tuple{"softmax", "pairs_accuracy", "LabelAccuracyEvaluator"},
-        std::tuple{"mnrl", "pairs_cosine_ap", "BinaryClassificationEvaluator"}}) {
+  for (const auto& row : {std::array{"softmax", "pairs_accuracy", "LabelAccuracyEvaluator"},
+                          std::array{"mnrl", "pairs_cosine_ap", "BinaryClassificationEvaluator"}}) {
+    const char *const output = row[0], *const of_pairs = row[1], *const evaluator = row[2];
     CAPTURE(output);
     auto all = figures;
     all.emplace_back("pairs.csv", of_pairs);

@@ -73,7 +73,8 @@ PackedBatch two_sentences(const SentenceEncoder& encoder, std::int64_t first_row
 
 TEST_CASE("modules after the pooling: embeddings of Sentence Transformers, from both layouts") {
   const Oracle oracle("modules");
-  for (const auto& [name, transformer] : kCases) {
+  for (const auto& each : kCases) {
+    const std::string& name = each.first;
     CAPTURE(name);
     const ModulesFolder folder(name);
     const SentenceEncoder encoder = folder.load();

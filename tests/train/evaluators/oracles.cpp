@@ -56,10 +56,12 @@ void check_case(const Oracle& oracle, const std::string& name, Run run,
   const Report report = run(EvaluationPoint{.output = folder.path()});
   const Metrics& metrics = report.metrics();
   CHECK(metrics.size() == keys(oracle, name).size());
-  for (const auto& [key, value] : metrics) {
+  for (const auto& metric : metrics) {
+    const std::string& key = metric.first;
     CAPTURE(key);
     if (key.find(undefined) != key.npos) continue;
-    CHECK(value == doctest::Approx(oracle.scalar(name + "/metric/" + key)).epsilon(1e-12));
+    const double expected = oracle.scalar(name + "/metric/" + key);
+    CHECK(metric.second == doctest::Approx(expected).epsilon(1e-12));
   }
   const auto primary = oracle.tensor(name + "/primary").item<std::int64_t>();
   CHECK(report.primary().first == metrics[static_cast<std::size_t>(primary)].first);

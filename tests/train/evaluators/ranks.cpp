@@ -9,6 +9,7 @@
 #include "../words.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/train/evaluators/binary_classification_evaluator.h"
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
 #include "ringlet/train/evaluators/mse_evaluator.h"

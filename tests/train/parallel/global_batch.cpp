@@ -2,6 +2,8 @@
 // batch may be divided over ranks, devices, accumulated batches and forwards.
 #include <cmath>
 
+#include "../../device.h"
+#include "../../oracle.h"
 #include "every_strategy.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/train/sentence_data_parallel.h"
@@ -194,7 +196,8 @@ TEST_CASE("a batch beside an empty rank keeps its value") {
   CHECK(values == std::vector<double>{0, expected, 0});
 }
 
-TEST_CASE("a device that fails in a ranking loss ends the others, and the loss goes on") {
+TEST_CASE_FIXTURE(OnCpu,
+                  "a device that fails in a ranking loss ends the others, and the loss goes on") {
   Ranking model;
   const SentenceDataParallel parallel(model.loss, tiny::devices(2));
   Loader loader({triplets(60)}, model.encoder.tokenizer(), loader_options({}, 0, 1));
