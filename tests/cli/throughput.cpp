@@ -360,7 +360,7 @@ TEST_CASE("throughput measures the device that it is told, and says which") {
   CHECK_EQ(run.json["transport"], "shm");
   CHECK_EQ(run.json["algorithm"], "auto");
   const auto info = nlohmann::json::parse(::run("info --json").out);
-  CHECK_EQ(run.json["commit"], info["commit"]);
+  CHECK_EQ(run.json["commit"], info["commit"].get<std::string>());
   CHECK_NE(info["commit"], "");
   CHECK_EQ(run.json["rows"].size(), 3);
   for (const auto& row : run.json["rows"]) {
