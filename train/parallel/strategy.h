@@ -24,8 +24,7 @@ namespace ringlet::train {
 class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
  public:
   /// `average`: the summed gradients are divided by the number of ranks.
-  /// Under fsdp the arena has no memory: the strategy takes rank 0's parameters from where they
-  /// are.
+  /// Under fsdp the arena has no memory: the strategy reads rank 0's parameters where they are.
   RankStrategy(Strategy strategy, nn::Module& module, comm::Group group, bool average,
                const nn::UnitPolicy& units = {});
 
