@@ -74,9 +74,11 @@ class LossParts final : public models::BatchRunner {
       losses_.push_back(copy);
     }
     connect();
+    replicas_->set_on_failure([this](const std::string& cause) { store_->raise(cause); });
     loss_.set_runner(this);
   }
   ~LossParts() override {
+    replicas_->set_on_failure(nullptr);
     for (std::size_t d = 0; d < losses_.size(); ++d) set_peers(d, nullptr);
     loss_.set_runner(nullptr);
   }
@@ -84,27 +86,16 @@ class LossParts final : public models::BatchRunner {
   // Without gradients its transformer alone is dealt out, and the batch is not filled up.
   Variable run(const models::PackedBatch& batch) override {
     if (!autograd::grad_enabled()) return loss_.run_here(batch.to(replicas_->devices()[0]));
+    if (store_->raised()) connect();  // the group of a device that failed has ended
     const Dealt dealt = deal(batch, losses_.size());
-    try {
-      return replicas_->sum([&](std::size_t d) { return part(d, batch.select(dealt[d])); });
-    } catch (...) {
-      connect();  // the group of a part that failed has ended
-      throw;
-    }
+    return replicas_->sum(
+        [&](std::size_t d) { return losses_[d]->run_here(batch.select(dealt[d])); });
   }
 
  private:
-  Variable part(std::size_t d, const models::PackedBatch& batch) {
-    try {
-      return losses_[d]->run_here(batch);
-    } catch (const std::exception& error) {
-      store_->raise(str(replicas_->devices()[d], ": ", error.what()));
-      throw;
-    }
-  }
-
   void connect() {
     store_ = comm::make_memory_store();
+    if (losses_.size() == 1) return;
     for (std::size_t d = 0; d < losses_.size(); ++d)
       set_peers(d, std::make_shared<DevicePeers>(store_, d, losses_.size()));
   }

@@ -130,8 +130,6 @@ Tensor SentenceTask::run(const models::PackedBatch& batch) {
   };
   if (!graphs_) return work(batch);
   const models::Loss& loss = loss_.loss_of(batch);
-  if (loss.cuts(batch))
-    return graphs_->run_eagerly(batch, work, "a step of several forwards is not captured");
   if (loss.is_capturable()) return graphs_->run(batch, work);
   return graphs_->run_eagerly(batch, work,
                               str(loss.kind(), " does not say that it can be captured"));

@@ -95,6 +95,7 @@ std::string why_no_step_graphs(const TrainingArguments& arguments) {
   if (arguments.strategy != Strategy::none)
     return str("strategy ", kStrategies(arguments.strategy), " works on the host in each");
   if (arguments.gradient_accumulation_steps > 1) return "a step of several batches is not captured";
+  if (arguments.mini_batch_size > 0) return "a step of several forwards is not captured";
   return "";
 }
 

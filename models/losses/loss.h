@@ -39,7 +39,7 @@ class Loss : public nn::Module {
   /// padding.
   virtual bool is_capturable() const { return false; }
   /// Whether the loss runs this batch piece by piece (PackedBatch::forward_rows). It then takes it
-  /// from the CPU, and no graph captures it.
+  /// from the CPU.
   virtual bool cuts(const PackedBatch&) const { return false; }
   /// Declares that the value is the mean over this batch's rows instead of its part of the global
   /// mean, as the strategies' option average expects.

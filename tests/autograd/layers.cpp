@@ -8,6 +8,7 @@
 #include "ringlet/autograd/functions/layer_norm.h"
 #include "ringlet/autograd/functions/max_pool.h"
 #include "ringlet/autograd/functions/pooling.h"
+#include "ringlet/autograd/functions/product_cross_entropy.h"
 #include "ringlet/autograd/functions/softmax.h"
 
 using namespace ringlet;
@@ -144,4 +145,34 @@ TEST_CASE("gradients of softmax, log_softmax and cross_entropy") {
     CHECK_GRADIENTS([&](const Inputs& in) { return cross_entropy(in[0], labels, 7); },
                     input({3, columns}, -2, 2));
   }
+}
+
+TEST_CASE("gradients of product_cross_entropy, alike in one block of rows and in several") {
+  const Tensor labels = tensor<std::int64_t>({4, 0, 2}, {3});
+  CHECK_GRADIENTS(
+      [&](const Inputs& in) { return product_cross_entropy(in[0], in[1], labels, 3, 7); },
+      input({3, 4}), input({5, 4}));
+
+  constexpr std::int64_t kRows = 2 * kProductRows + 3, kCandidates = 7, kWidth = 4;
+  std::vector<std::int64_t> targets;
+  for (std::int64_t row = 0; row < kRows; ++row) targets.push_back(row * 5 % kCandidates);
+  const Tensor target = tensor(targets, {kRows});
+  const Variable a(normal({kRows, kWidth}).to(DType::f64), true),
+      b(normal({kCandidates, kWidth}).to(DType::f64), true);
+  const auto run = [&](const Variable& value) {
+    value.backward();
+    std::vector<double> all{value.item<double>()};
+    for (const Variable* x : {&a, &b}) {
+      const auto gradient = x->grad().to_vector<double>();
+      all.insert(all.end(), gradient.begin(), gradient.end());
+      x->state()->has_grad = false;
+    }
+    return all;
+  };
+  const auto blocks = run(product_cross_entropy(a, b, target, 3, kRows));
+  const auto whole = run(cross_entropy(matmul(a, b, {.trans_b = true}) * 3, target, kRows));
+  REQUIRE(blocks.size() == whole.size());
+  // A sum over the rows, in f64.
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    CHECK(std::abs(blocks[i] - whole[i]) <= kRows * 0x1p-53 * std::max(1.0, std::abs(whole[i])));
 }

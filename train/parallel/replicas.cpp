@@ -98,7 +98,14 @@ double Replicas::seconds_exchanging() const { return clock_ ? clock_->seconds() 
 // The caller's thread is the first device's meanwhile.
 void Replicas::on_devices(const std::function<void(std::size_t)>& job) {
   const KeepTo first(devices_[0]);
-  workers_.run(job);
+  workers_.run([&](std::size_t d) {
+    try {
+      job(d);
+    } catch (const std::exception& error) {
+      if (on_failure_) on_failure_(str(devices_[d], ": ", error.what()));
+      throw;
+    }
+  });
 }
 
 void Replicas::send_parameters() {

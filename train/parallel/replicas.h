@@ -49,6 +49,11 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   void backward(const std::vector<Variable>& values, const std::vector<Variable>& outside,
                 const Tensor& grad);
 
+  /// Called on the thread of a device whose part or backward threw, for the others that wait for
+  /// it.
+  void set_on_failure(std::function<void(const std::string& cause)> on_failure) {
+    on_failure_ = std::move(on_failure);
+  }
   /// More than 0: backward leaves gradients on their devices.
   const std::shared_ptr<int>& paused() const { return paused_; }
   /// Total time of adding gradients and sending parameters, by the first device's clock; waits for
@@ -97,6 +102,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   std::uint64_t sent_ = 0;
   std::shared_ptr<comm::DeviceClock> clock_;  // null unless timed
   bool running_ = false;
+  std::function<void(const std::string&)> on_failure_;
 };
 
 }  // namespace ringlet::train

@@ -208,3 +208,65 @@ TEST_CASE_FIXTURE(OnCpu,
   CHECK_THROWS_WITH_AS(model.loss(bad), doctest::Contains("1000"), Error);
   CHECK(std::isfinite(model.loss(good).item()));
 }
+
+namespace {
+
+/// The difference of a ranking loss over two devices that fails on the second one in backward,
+/// before the gradients of the gathered rows.
+struct FailsInBackward : models::EmbeddingLoss {
+  explicit FailsInBackward(models::SentenceEncoder encoder) : EmbeddingLoss(std::move(encoder)) {}
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
+    return std::make_shared<FailsInBackward>(encoder_of(cloner));
+  }
+  bool compares_rows() const override { return true; }
+  Variable of_embeddings(const Variable& embeddings,
+                         const models::PackedBatch& batch) const override {
+    const Variable value = autograd::sum(global_rows(batch).gather(embeddings, batch.columns));
+    return autograd::record(
+        "fails", value.tensor(), {value},
+        [device = value.device()](const Tensor& grad, autograd::Gradients& grads) {
+          RINGLET_CHECK(device.index == 0, "no gradient here");
+          grads[0].set(grad);
+        });
+  }
+};
+
+/// The peak of memory above what the model and the batch take, of a step.
+std::size_t peak_of(std::size_t rows, std::size_t forward_rows) {
+  Ranking model;
+  Loader loader({triplets(rows)}, model.encoder.tokenizer(),
+                {.batch_size = rows, .mini_batch_size = forward_rows, .seed = 7});
+  const models::PackedBatch& batch = *loader.next();
+  model.loss(batch).backward();  // the gradients' memory
+  model.loss.zero_grad();
+  const std::size_t before = memory_stats({}).allocated;
+  reset_peak_memory({});
+  model.loss(batch).backward();
+  return memory_stats({}).peak - before;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(OnCpu, "a device that fails in backward ends the others, and names the cause") {
+  Ranking model;
+  FailsInBackward loss(model.encoder);
+  const SentenceDataParallel parallel(loss, tiny::devices(2));
+  Loader loader({triplets(60)}, model.encoder.tokenizer(), loader_options({}, 0, 1));
+  const models::PackedBatch batch = *loader.next();
+  const Variable value = loss(batch);
+  CHECK_THROWS_WITH_AS(value.backward(), doctest::Contains("no gradient here"), Error);
+  CHECK(std::isfinite(loss(batch).item()));
+}
+
+TEST_CASE_FIXTURE(OnCpu, "a batch of any size takes the memory of one piece and its embeddings") {
+  constexpr std::size_t kBatch = 512, kPiece = 8, kColumns = 3;
+  const std::size_t width = static_cast<std::size_t>(tiny::config().hidden_size);
+  // Values and gradients of the embeddings, normalised and not, and of a block of logits.
+  const std::size_t embeddings = 4 * sizeof(float) * kBatch * kColumns * width;
+  const std::size_t logits = 3 * sizeof(float) * kBatch * (kColumns - 1) * kBatch;
+  const std::size_t whole = peak_of(kBatch, 0), cached = peak_of(kBatch, kPiece);
+  MESSAGE("whole " << whole << ", in pieces " << cached << ", a piece " << peak_of(kPiece, 0)
+                   << ", embeddings " << embeddings << ", logits " << logits);
+  CHECK(cached < peak_of(kPiece, 0) + embeddings + logits);
+  CHECK(cached < whole / 2);
+}
