@@ -33,6 +33,7 @@ Variable BatchHardTripletLoss::of_embeddings(const Variable& embeddings,
   check_labels(kind(), batch, DType::i64);
   const auto [own] = columns<1>(kind(), embeddings, batch);
   const GlobalRows rows = global_rows(batch);
+  if (rows.size() == 0) return autograd::sum(own);  // without an element to pick
   const Variable distances = all_distances(options_.distance, own, rows.gather(own, 1));  // (n, N)
   const Tensor labels = rows.gather_values(batch.labels);
   const Tensor same = eq(batch.labels.view({rows.own(), 1}), labels.view({1, rows.size()}));

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
+#include <map>
+#include <ranges>
 
 #include "ringlet/autograd/functions/cosine_similarity.h"
 #include "ringlet/autograd/functions/reduce.h"
@@ -16,55 +18,45 @@ struct OrderValue {
   std::vector<double> gradient;  // of each similarity
 };
 
-/// Rows in ascending order of score. visit(begin, end) for each group of equal scores.
-template <class Visit>
-void for_groups(const std::vector<std::size_t>& order, const std::vector<double>& scores,
-                Visit&& visit) {
-  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    while (end < order.size() && scores[order[end]] == scores[order[begin]]) ++end;
-    visit(begin, end);
-  }
+constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
+
+/// ln(e^a + e^b)
+double log_add(double a, double b) {
+  const auto [low, high] = std::minmax({a, b});
+  return low == kLogOfZero ? high : high + std::log1p(std::exp(low - high));
 }
 
-// The exponents are of differences to the largest and to the smallest similarity.
+/// Rows of equal score, in ascending order of score.
+std::vector<std::vector<std::size_t>> groups_of(const std::vector<double>& scores) {
+  std::map<double, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < scores.size(); ++i) groups[scores[i]].push_back(i);
+  std::vector<std::vector<std::size_t>> rows;
+  for (auto& [score, of_score] : groups) rows.push_back(std::move(of_score));
+  return rows;
+}
+
+// Sums are kept as logarithms: differences of similarities times a scale may be large.
 OrderValue order_value(const std::vector<double>& similarities, const std::vector<double>& scores,
                        double scale) {
   const std::size_t n = similarities.size();
-  if (n == 0) return {0, {}};
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return scores[i]; });
-  const auto [low, high] = std::ranges::minmax(similarities);
-  std::vector<double> up(n), down(n), below(n), above(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    up[i] = std::exp(scale * (similarities[i] - high));
-    down[i] = std::exp(scale * (low - similarities[i]));
-  }
-  double before = 0, sum = 0;  // of `up` with lower scores
-  for_groups(order, scores, [&](std::size_t begin, std::size_t end) {
-    double group = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      below[order[i]] = before;
-      sum += down[order[i]] * before;
-      group += up[order[i]];
+  const auto groups = groups_of(scores);
+  std::vector<double> below(n), above(n), gradient(n);
+  double loss = 0, sum = kLogOfZero;  // of exp(scale s) with lower scores
+  for (const auto& group : groups) {
+    for (const std::size_t i : group) {
+      below[i] = sum;
+      loss = log_add(loss, sum - scale * similarities[i]);
     }
-    before += group;
-  });
-  double after = 0;  // of `down` with higher scores
-  for_groups(order, scores, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) after += down[order[i]];
-  });
-  for_groups(order, scores, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) after -= down[order[i]];
-    for (std::size_t i = begin; i < end; ++i) above[order[i]] = after;
-  });
-  if (sum == 0) return {0, std::vector<double>(n)};  // all scores are equal
-  const double exponent = scale * (high - low) + std::log(sum);
-  const double loss = std::max(exponent, 0.0) + std::log1p(std::exp(-std::abs(exponent)));
-  const double factor = scale * std::exp(scale * (high - low) - loss);
-  std::vector<double> gradient(n);
+    for (const std::size_t i : group) sum = log_add(sum, scale * similarities[i]);
+  }
+  sum = kLogOfZero;  // of exp(-scale s) with higher scores
+  for (const auto& group : groups | std::views::reverse) {
+    for (const std::size_t i : group) above[i] = sum;
+    for (const std::size_t i : group) sum = log_add(sum, -scale * similarities[i]);
+  }
   for (std::size_t i = 0; i < n; ++i)
-    gradient[i] = factor * (up[i] * above[i] - down[i] * below[i]);
+    gradient[i] = scale * (std::exp(above[i] + scale * similarities[i] - loss) -
+                           std::exp(below[i] - scale * similarities[i] - loss));
   return {loss, std::move(gradient)};
 }
 

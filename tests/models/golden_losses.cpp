@@ -229,6 +229,67 @@ TEST_CASE("losses of degenerate batches are finite") {
   }
 }
 
+TEST_CASE("losses of no rows are 0") {
+  for (const Golden& golden : golden()) {
+    CAPTURE(golden.name);
+    PackedBatch batch = batch_of(static_cast<std::int64_t>(golden.columns.size()), golden.labels);
+    batch.rows = 0;
+    if (batch.labels.defined()) batch.labels = batch.labels.slice(0, 0);
+    const Variable embeddings(zeros({0, kWidth}, DType::f64), true);
+    const Variable value = golden.loss->of_embeddings(embeddings, batch);
+    value.backward();
+    CHECK(value.item<double>() == 0);
+  }
+}
+
+TEST_CASE("CoSENT's value and gradient are the double sum's, at any scale and range") {
+  const std::vector<double> scores{0, .2, .3, 1, .3, 0};
+  for (const std::vector<double>& cosines : {std::vector<double>{-1, .9, .95, 1, .5, -.5},
+                                             {1, .5, 0, -1, .2, .9},
+                                             {.1, .1, .1, .1, .1, .1}}) {
+    for (const double scale : {1.0, 20.0, 50.0, 1000.0}) {
+      CAPTURE(scale);
+      // The cosine of (1, 0) and (c, sqrt(1 - c^2)) is c; its derivative by c is along the circle.
+      std::vector<double> u, v;
+      for (const double c : cosines) {
+        u.insert(u.end(), {1, 0});
+        v.insert(v.end(), {c, std::sqrt(1 - c * c)});
+      }
+      const auto rows = static_cast<std::int64_t>(cosines.size());
+      const Variable pairs(concat({tensor(u, {rows, 2}), tensor(v, {rows, 2})}, 0), true);
+      PackedBatch batch = batch_of(2, tensor(scores, {rows}));
+      batch.rows = batch.global_rows = rows;
+      const Variable value = CoSENTLoss(narrow_encoder(), scale).of_embeddings(pairs, batch);
+      value.backward();
+      double largest = 0, sum = 0;
+      const auto each = [&](auto&& visit) {
+        for (std::size_t i = 0; i < scores.size(); ++i)
+          for (std::size_t j = 0; j < scores.size(); ++j)
+            if (scores[i] > scores[j]) visit(i, j, scale * (cosines[j] - cosines[i]));
+      };
+      each([&](auto, auto, double exponent) { largest = std::max(largest, exponent); });
+      sum = std::exp(-largest);
+      each([&](auto, auto, double exponent) { sum += std::exp(exponent - largest); });
+      std::vector<double> expected(scores.size());
+      each([&](std::size_t i, std::size_t j, double exponent) {
+        const double share = scale * std::exp(exponent - largest) / sum;
+        expected[j] += share;
+        expected[i] -= share;
+      });
+      CHECK(value.item<double>() == doctest::Approx(largest + std::log(sum)).epsilon(1e-13));
+      // An exponent of up to 2 scale, with a few roundings, becomes a relative error.
+      const double tolerance = 16 * 2 * scale * 0x1p-53 * scale;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const double c = cosines[static_cast<std::size_t>(i)];
+        const double along = std::sqrt(1 - c * c);  // of (1, 0) on the tangent at v
+        const auto gradient = pairs.grad()[rows + i].to_vector<double>();
+        CHECK(std::abs(gradient[0] - expected[static_cast<std::size_t>(i)] * along * along) <=
+              tolerance);
+      }
+    }
+  }
+}
+
 TEST_CASE("a ranking loss without information is the logarithm of its candidates") {
   const SentenceEncoder encoder = narrow_encoder();
   const MultipleNegativesRankingLoss loss(encoder, {.scale = 1e-9});
