@@ -98,7 +98,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto real = lengths.defined() ? lengths.to_vector<std::int32_t>() : std::vector<int>();
   const auto tokens_of = [](const Tensor& of) { return of.to_vector<std::int32_t>(); };
   const auto ids = tokens_of(token_ids), index = tokens_of(token_index);
-  const auto mpnet = tokens_of(counted_index);
+  const auto counts = tokens_of(counted_index);
   const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
   PackedBatch out = *this;
   out.rows = static_cast<std::int64_t>(chosen.size());
@@ -116,7 +116,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
       };
       append(new_ids, ids, 1);
       append(new_index, index, 1);
-      append(new_counted, mpnet, 1);
+      append(new_counted, counts, 1);
       append(new_place, place, 2);
       new_starts.push_back(static_cast<std::int32_t>(new_ids.size()));
       new_names.push_back(names[s]);
@@ -160,7 +160,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   batch.rows = static_cast<std::int64_t>(ids_[0].sentences.size());
   batch.global_rows = global_rows ? global_rows : batch.rows;
 
-  std::vector<std::int32_t> ids, index, mpnet, positions, starts{0}, lengths, sentence_ids;
+  std::vector<std::int32_t> ids, index, counts, positions, starts{0}, lengths, sentence_ids;
   for (std::size_t c = 0; c < ids_.size(); ++c) {
     std::size_t longest = 0;
     for (const Sentence& s : ids_[c].sentences) longest = std::max(longest, s.end - s.begin);
@@ -172,7 +172,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
       for (std::size_t t = 0; t < (padded ? longest : length); ++t) {
         ids.push_back(t < length ? ids_[c].tokens[s.begin + t] : pad_id);
         index.push_back(static_cast<std::int32_t>(t));
-        mpnet.push_back(ids.back() == kCountedPadding ? -1 : counted++);
+        counts.push_back(ids.back() == kCountedPadding ? -1 : counted++);
         positions.insert(positions.end(), {id, static_cast<std::int32_t>(t)});
       }
       starts.push_back(static_cast<std::int32_t>(ids.size()));
@@ -186,7 +186,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   const auto tokens = static_cast<std::int64_t>(ids.size());
   batch.token_ids = ints(ids, {tokens});
   batch.token_index = ints(index, {tokens});
-  batch.counted_index = ints(mpnet, {tokens});
+  batch.counted_index = ints(counts, {tokens});
   batch.positions = ints(positions, {tokens, 2});
   batch.cu_seqlens = ints(starts, {batch.sentences() + 1});
   batch.sentence_ids = ints(sentence_ids, {batch.sentences()});

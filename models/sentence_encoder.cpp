@@ -255,6 +255,7 @@ bool SentenceEncoder::normalize() const {
 std::int64_t SentenceEncoder::dimension() const { return state_->modules->dimension(); }
 const SentenceConfig& SentenceEncoder::sentence_config() const { return state_->config; }
 void SentenceEncoder::set_truncate_dim(std::optional<std::int64_t> columns) const {
+  RINGLET_CHECK(columns.value_or(1) > 0, "[encode] truncate_dim ", *columns);
   state_->config.truncate_dim = columns;
 }
 std::int64_t SentenceEncoder::encoded_dimension(std::optional<std::int64_t> truncate_dim) const {

@@ -33,36 +33,6 @@ Dealt deal(const models::PackedBatch& batch, std::size_t parts) {
   return deal_rows(tokens, parts);
 }
 
-/// The devices' threads as the ranks of a group, which they make at its first use.
-class DevicePeers final : public nn::BatchPeers {
- public:
-  DevicePeers(std::shared_ptr<comm::Store> store, std::size_t device, std::size_t devices)
-      : store_(std::move(store)),
-        rank_(static_cast<int>(device)),
-        size_(static_cast<int>(devices)) {}
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  std::vector<std::int64_t> all_gather_count(std::int64_t count) override {
-    return group().all_gather_count(count);
-  }
-  Tensor all_gather_rows(const Tensor& rows, std::span<const std::int64_t> counts) override {
-    return group().all_gather_rows(rows, counts);
-  }
-  Tensor reduce_scatter_rows(Tensor all, std::span<const std::int64_t> counts) override {
-    return group().reduce_scatter_rows(std::move(all), counts);
-  }
-
- private:
-  GroupPeers& group() {
-    if (!group_) group_.emplace(comm::Group(store_, rank_, size_, {}, "dp"));
-    return *group_;
-  }
-  std::shared_ptr<comm::Store> store_;
-  int rank_, size_;
-  std::optional<GroupPeers> group_;
-};
-
 /// Runs a loss on all devices, each with its rows.
 class LossParts final : public models::BatchRunner {
  public:
@@ -93,11 +63,22 @@ class LossParts final : public models::BatchRunner {
   }
 
  private:
+  /// The devices' threads are the ranks of a group, which they make at its first use.
   void connect() {
     store_ = comm::make_memory_store();
+    groups_.assign(losses_.size(), std::nullopt);
     if (losses_.size() == 1) return;
     for (std::size_t d = 0; d < losses_.size(); ++d)
-      set_peers(d, std::make_shared<DevicePeers>(store_, d, losses_.size()));
+      set_peers(d, std::make_shared<GroupPeers>([this, d]() -> const comm::Group& {
+                  RINGLET_CHECK(replicas_->running(),
+                                "[dp] a loss below the one that is divided over devices compares "
+                                "the rows of all: call the outer one");
+                  if (!groups_[d])
+                    groups_[d].emplace(store_, static_cast<int>(d),
+                                       static_cast<int>(losses_.size()), comm::GroupOptions{},
+                                       "dp");
+                  return *groups_[d];
+                }));
   }
 
   void set_peers(std::size_t d, const std::shared_ptr<nn::BatchPeers>& peers) {
@@ -110,6 +91,7 @@ class LossParts final : public models::BatchRunner {
   std::shared_ptr<Replicas> replicas_;
   std::vector<models::Loss*> losses_;  // one per device
   std::shared_ptr<comm::Store> store_;
+  std::vector<std::optional<comm::Group>> groups_;  // one per device
 };
 
 /// Runs a transformer on all devices where no gradients are asked for, each with its rows: what

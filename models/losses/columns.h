@@ -25,11 +25,15 @@ std::array<Variable, n> columns(const char* loss, const Variable& embeddings,
   return out;
 }
 
-inline void check_labels(const char* loss, const PackedBatch& batch, DType dtype) {
+inline void check_labels(const char* loss, const PackedBatch& batch) {
   RINGLET_CHECK(batch.labels.defined(), "[", loss, "] the batch has no labels");
+  check_shape(loss, "labels", batch.labels, {batch.rows});
+}
+
+inline void check_labels(const char* loss, const PackedBatch& batch, DType dtype) {
+  check_labels(loss, batch);
   RINGLET_CHECK_EQ(batch.labels.dtype(), dtype, "[", loss,
                    "] labels (classes are i64, scores f32)");
-  check_shape(loss, "labels", batch.labels, {batch.rows});
 }
 
 }  // namespace ringlet::models

@@ -10,8 +10,7 @@ namespace {
 
 Variable distances_of(const char* loss, Distance distance, const Variable& embeddings,
                       const PackedBatch& batch) {
-  RINGLET_CHECK(batch.labels.defined(), "[", loss, "] the batch has no labels");
-  check_shape(loss, "labels", batch.labels, {batch.rows});
+  check_labels(loss, batch);
   const auto [u, v] = columns<2>(loss, embeddings, batch);
   constexpr double kTorchOffset = 1e-6;  // of its pairwise_distance
   return pair_distances(distance, u, v, kTorchOffset);

@@ -84,6 +84,8 @@ Variable OrderLoss::of_similarities(const std::vector<Variable>& similarities,
   };
   for (const Variable& part : similarities) append(all_similarities, part.tensor());
   for (const Tensor& part : scores) append(all_scores, part);
+  for (const double score : all_scores)
+    RINGLET_CHECK(std::isfinite(score), "[", kind(), "] a score is ", score);
   const OrderValue value = order_value(all_similarities, all_scores, scale_);
 
   const double weight = rows.weight_in(batch);
@@ -105,7 +107,7 @@ Variable OrderLoss::of_similarities(const std::vector<Variable>& similarities,
 }
 
 Variable CoSENTLoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
-  RINGLET_CHECK(batch.labels.defined(), "[CoSENTLoss] the batch has no scores");
+  check_labels(kind(), batch);
   const auto [u, v] = columns<2>("CoSENTLoss", embeddings, batch);
   const Variable cosines = autograd::sum(autograd::normalize(u) * autograd::normalize(v), {1});
   return of_similarities({cosines}, {batch.labels}, batch);
@@ -114,7 +116,7 @@ Variable CoSENTLoss::of_embeddings(const Variable& embeddings, const PackedBatch
 Variable AnglELoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
   RINGLET_CHECK(batch.columns >= 2, "[AnglELoss] rows are an anchor and one or more texts, not ",
                 batch.columns, " column");
-  RINGLET_CHECK(batch.labels.defined() || batch.columns > 2, "[AnglELoss] pairs have no scores");
+  if (batch.labels.defined() || batch.columns == 2) check_labels(kind(), batch);
   const Variable anchor = column(embeddings, batch, 0);
   const Tensor first = batch.labels.defined() ? batch.labels.to(DType::f32)
                                               : ones({batch.rows}, DType::f32, embeddings.device());

@@ -30,7 +30,7 @@ class EmbeddingLoss : public Loss {
   virtual Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const = 0;
 
   const SentenceEncoder& encoder() const { return encoder_; }
-  void set_negatives(Negatives negatives) { negatives_ = negatives; }
+  virtual void set_negatives(Negatives negatives) { negatives_ = negatives; }
   /// The devices that share a batch, where no strategy over ranks does.
   void set_peers(std::shared_ptr<nn::BatchPeers> peers) { peers_ = std::move(peers); }
 

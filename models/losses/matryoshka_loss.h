@@ -25,6 +25,7 @@ class MatryoshkaLoss final : public EmbeddingLoss {
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
     return std::make_shared<MatryoshkaLoss>(cloner(inner_), dims_);
   }
+  void set_negatives(Negatives negatives) override { inner_->set_negatives(negatives); }
   Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const override;
 
  private:

@@ -44,12 +44,6 @@ Replace read_replace(const JsonNode& node) {
 void read_step(const JsonNode& node, NormalizerSequence& sequence, Names& unused_keys) {
   const JsonNode type = node.at("type");
   const std::string name = type.text();
-  if (name == "Sequence") {
-    const JsonNode steps = node.at("normalizers");
-    for (std::size_t i = 0; i < steps.array().value().size(); ++i)
-      read_step(steps.at(i), sequence, unused_keys);
-    return node.name_unknown({"type", "normalizers"}, unused_keys);
-  }
   node.name_unknown(
       {"type", "precompiled_charsmap", "strip_left", "strip_right", "pattern", "content"},
       unused_keys);
@@ -64,7 +58,7 @@ void read_step(const JsonNode& node, NormalizerSequence& sequence, Names& unused
   } else if (name == "Replace") {
     sequence.steps.emplace_back(read_replace(node));
   } else {
-    type.expected("BertNormalizer, Precompiled, Strip, Replace or Sequence");
+    type.expected("BertNormalizer, or Precompiled, Strip and Replace, alone or in one Sequence");
   }
 }
 
@@ -129,7 +123,14 @@ Normalizer read_normalizer(const JsonNode& node, Names& unused_keys) {
   NormalizerSequence sequence;
   if (node.value().is_null()) return sequence;
   if (node.at("type").text() == "BertNormalizer") return read_bert_normalizer(node, unused_keys);
-  read_step(node, sequence, unused_keys);
+  if (node.at("type").text() != "Sequence") {
+    read_step(node, sequence, unused_keys);
+    return sequence;
+  }
+  const JsonNode steps = node.at("normalizers");
+  for (std::size_t i = 0; i < steps.array().value().size(); ++i)
+    read_step(steps.at(i), sequence, unused_keys);
+  node.name_unknown({"type", "normalizers"}, unused_keys);
   return sequence;
 }
 
@@ -186,7 +187,10 @@ ordered_json dump_pre_tokenizer(const PreTokenizer& splitter) {
 void read_decoder(const JsonNode& node, TokenizerModel& model, Names& unused_keys) {
   if (std::holds_alternative<Metaspace>(model.pre_tokenizer)) {
     node.require_type("Metaspace");
-    read_metaspace(node, unused_keys);
+    const Metaspace decoder = read_metaspace(node, unused_keys);
+    const auto& splitter = std::get<Metaspace>(model.pre_tokenizer);
+    if (decoder.replacement != splitter.replacement || decoder.prepend != splitter.prepend)
+      node.expected("the pre-tokenizer's replacement and prepend_scheme");
     return;
   }
   if (std::holds_alternative<ByteLevel>(model.pre_tokenizer)) {

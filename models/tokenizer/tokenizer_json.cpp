@@ -10,6 +10,7 @@
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/pipeline_json.h"
 #include "ringlet/models/tokenizer/post_processor_json.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {
@@ -147,6 +148,9 @@ TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& so
     model.added_tokens = read_added_tokens(root.at("added_tokens"), pieces);
   }
   model.pieces = read_piece_model(root.at("model"), Vocabulary(pieces, source), size, unused);
+  if (std::holds_alternative<BertSplit>(model.pre_tokenizer) &&
+      dynamic_cast<const WordPiece*>(model.pieces.get()) == nullptr)
+    root.at("pre_tokenizer").at("type").expected("Metaspace or ByteLevel for such a model");
   model.post_processor = {{{TemplatePiece::Kind::kFirst}},
                           {{TemplatePiece::Kind::kFirst}, {TemplatePiece::Kind::kSecond}}};
   if (root.has("post_processor")) {

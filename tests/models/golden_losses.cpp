@@ -32,8 +32,10 @@ Tensor formula(std::int64_t s) {
   return tensor(values, {kRows, kWidth});
 }
 
-const Tensor kA = formula(1), kP = add(formula(1), scale(formula(2), 0.5)),
-             kN1 = add(formula(3), scale(formula(1), 0.25)), kN2 = formula(4);
+struct Texts {
+  Tensor a = formula(1), p = add(formula(1), scale(formula(2), 0.5)),
+         n1 = add(formula(3), scale(formula(1), 0.25)), n2 = formula(4);
+};
 
 Tensor scores() { return tensor(std::vector<double>{.1, .9, .5, .5, .3, .7}, {kRows}); }
 Tensor binary() { return tensor(std::vector<std::int64_t>{1, 0, 1, 0, 1, 0}, {kRows}); }
@@ -73,6 +75,7 @@ SentenceEncoder narrow_encoder() {
 }
 
 std::vector<Golden> golden() {
+  const Texts texts;
   const SentenceEncoder encoder = narrow_encoder();
   const auto ranking = std::make_shared<MultipleNegativesRankingLoss>(encoder);
   const auto symmetric =
@@ -89,64 +92,74 @@ std::vector<Golden> golden() {
   const auto angle = std::make_shared<AnglELoss>(encoder);
   using enum Distance;
   return {
-      {"MNRL", ranking, {kA, kP}, {}, 0.015599598, {.0865166, .0873363}},
-      {"MNRL, a negative", ranking, {kA, kP, kN1}, {}, 0.451217186, {.8966512, .8851556, .5156767}},
+      {"MNRL", ranking, {texts.a, texts.p}, {}, 0.015599598, {.0865166, .0873363}},
+      {"MNRL, a negative",
+       ranking,
+       {texts.a, texts.p, texts.n1},
+       {},
+       0.451217186,
+       {.8966512, .8851556, .5156767}},
       {"MNRL, two negatives",
        ranking,
-       {kA, kP, kN1, kN2},
+       {texts.a, texts.p, texts.n1, texts.n2},
        {},
        0.655682897,
        {.9708830, .9493274, .5156764, .2824764}},
-      {"symmetric", symmetric, {kA, kP}, {}, 0.010694803, {.0499476, .0523204}},
+      {"symmetric", symmetric, {texts.a, texts.p}, {}, 0.010694803, {.0499476, .0523204}},
       {"symmetric, a negative",
        symmetric,
-       {kA, kP, kN1},
+       {texts.a, texts.p, texts.n1},
        {},
        0.228503597,
        {.4490185, .4435199, .2578384}},
       {"CoSENT",
        std::make_shared<CoSENTLoss>(encoder),
-       {kA, kP},
+       {texts.a, texts.p},
        scores(),
        2.570883866,
        {2.8202925, 2.5360573}},
-      {"AnglE", angle, {kA, kP}, scores(), 8.002766609, {9.6919280, 8.2827149}},
-      {"AnglE, no labels", angle, {kA, kP, kN1}, {}, 0.001805849, {.0245996, .0132426, .0166983}},
+      {"AnglE", angle, {texts.a, texts.p}, scores(), 8.002766609, {9.6919280, 8.2827149}},
+      {"AnglE, no labels",
+       angle,
+       {texts.a, texts.p, texts.n1},
+       {},
+       0.001805849,
+       {.0245996, .0132426, .0166983}},
       {"Triplet",
        triplet(euclidean, 5),
-       {kA, kP, kN1},
+       {texts.a, texts.p, texts.n1},
        {},
        3.241729866,
        {.5221597, .4082483, .4082483}},
       {"Triplet, cosine",
        triplet(cosine, .5),
-       {kA, kP, kN1},
+       {texts.a, texts.p, texts.n1},
        {},
        0.026416404,
        {.0575097, .0281175, .0580861}},
       {"Contrastive",
        contrastive(cosine, .5),
-       {kA, kP},
+       {texts.a, texts.p},
        binary(),
        0.049294140,
        {.0251843, .0223446}},
       {"Contrastive, euclidean",
        contrastive(euclidean, 2),
-       {kA, kP},
+       {texts.a, texts.p},
        binary(),
        0.604335543,
        {.4488264, .4488264}},
       {"Online",
        std::make_shared<OnlineContrastiveLoss>(encoder),
-       {kA, kP},
+       {texts.a, texts.p},
        binary(),
        0.591529679,
        {.3022111, .2681346}},
-      {"BatchHard", batch_hard(euclidean, 1), {kA}, classes(), 0.808052090, {.8899760}},
-      {"BatchHard, cosine", batch_hard(cosine, .3), {kA}, classes(), 0.331375402, {.3978727}},
+      {"BatchHard", batch_hard(euclidean, 1), {texts.a}, classes(), 0.808052090, {.8899760}},
+      {"BatchHard, cosine", batch_hard(cosine, .3), {texts.a}, classes(), 0.331375402, {.3978727}},
       {"Matryoshka",
        std::make_shared<MatryoshkaLoss>(ranking, std::vector<std::int64_t>{2, 8, 4}),
-       {kA, kP},
+       {texts.a, texts.p},
        {},
        0.994360590,
        {6.0257793, 2.5666696}},
@@ -207,6 +220,7 @@ TEST_CASE("gradients of the losses are differences of their values") {
 }
 
 TEST_CASE("losses of degenerate batches are finite") {
+  const Texts texts;
   const Tensor zero = zeros({kRows, kWidth}, DType::f64);
   for (const Golden& golden : golden()) {
     CAPTURE(golden.name);
@@ -222,7 +236,7 @@ TEST_CASE("losses of degenerate batches are finite") {
     const Tensor same = golden.labels.defined()
                             ? zeros({kRows}, golden.labels.dtype(), golden.labels.device())
                             : Tensor();
-    check(std::vector<Tensor>(golden.columns.size(), kA), golden.labels);  // duplicates
+    check(std::vector<Tensor>(golden.columns.size(), texts.a), golden.labels);  // duplicates
     check(std::vector<Tensor>(golden.columns.size(), zero), golden.labels);
     const double equal = check(golden.columns, same);
     if (golden.name == "CoSENT") CHECK(equal == 0);
@@ -290,10 +304,45 @@ TEST_CASE("CoSENT's value and gradient are the double sum's, at any scale and ra
   }
 }
 
+TEST_CASE("Matryoshka passes the choice of negatives on") {
+  const auto ranking = std::make_shared<MultipleNegativesRankingLoss>(narrow_encoder());
+  MatryoshkaLoss loss(ranking, {8, 4});
+  CHECK(loss.spans_ranks(0));
+  loss.set_negatives(Negatives::local);
+  CHECK_FALSE(loss.spans_ranks(0));
+  CHECK_FALSE(ranking->spans_ranks(0));
+}
+
+TEST_CASE("losses of embeddings refuse labels that are missing, too few or not finite") {
+  const SentenceEncoder encoder = narrow_encoder();
+  const CoSENTLoss cosent(encoder);
+  const AnglELoss angle(encoder);
+  const ContrastiveLoss contrastive(encoder);
+  const Texts texts;
+  const Variable pairs(concat({texts.a, texts.p}, 0));
+  const auto refuse = [&](const EmbeddingLoss& loss, const Tensor& labels, const char* why) {
+    CHECK_THROWS_WITH_AS(loss.of_embeddings(pairs, batch_of(2, labels)), doctest::Contains(why),
+                         Error);
+  };
+  Tensor nan = scores().clone();
+  nan[2].fill_(std::nan(""));
+  for (const EmbeddingLoss* loss :
+       {static_cast<const EmbeddingLoss*>(&cosent), static_cast<const EmbeddingLoss*>(&angle),
+        static_cast<const EmbeddingLoss*>(&contrastive)}) {
+    refuse(*loss, {}, "the batch has no labels");
+    refuse(*loss, scores().slice(0, 3), "labels");
+  }
+  refuse(cosent, nan, "a score is nan");
+  CHECK_THROWS_WITH_AS(
+      BatchHardTripletLoss(encoder, {.distance = Distance::manhattan}),
+      "[BatchHardTripletLoss] distance: expected euclidean or cosine, found manhattan", Error);
+}
+
 TEST_CASE("a ranking loss without information is the logarithm of its candidates") {
   const SentenceEncoder encoder = narrow_encoder();
   const MultipleNegativesRankingLoss loss(encoder, {.scale = 1e-9});
-  const Variable embeddings(concat({kA, kP, kN1, kN2}, 0));
+  const Texts texts;
+  const Variable embeddings(concat({texts.a, texts.p, texts.n1, texts.n2}, 0));
   CHECK(loss.of_embeddings(embeddings, batch_of(4, {})).item<double>() ==
         doctest::Approx(std::log(18.0)).epsilon(1e-8));
 }

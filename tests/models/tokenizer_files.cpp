@@ -83,9 +83,10 @@ TEST_CASE("text that is not JSON, or not of the expected kind, is named") {
   CHECK_EQ(complaint("[1]"), "expected an object, got [1]");
   CHECK_EQ(complaint("{}"), "expected the key 'normalizer'");
   CHECK_EQ(complaint("/normalizer", 1), "normalizer: expected an object, got 1");
-  CHECK_EQ(complaint("/normalizer/type", "NFC"),
-           "normalizer.type: expected BertNormalizer, Precompiled, Strip, Replace or Sequence, got "
-           "\"NFC\"");
+  CHECK_EQ(
+      complaint("/normalizer/type", "NFC"),
+      "normalizer.type: expected BertNormalizer, or Precompiled, Strip and Replace, alone or in "
+      "one Sequence, got \"NFC\"");
   CHECK_EQ(complaint("/normalizer/lowercase", 1),
            "normalizer.lowercase: expected true or false, got 1");
   CHECK_EQ(complaint("/pre_tokenizer/type", "Whitespace"),

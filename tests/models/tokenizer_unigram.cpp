@@ -79,6 +79,14 @@ TEST_CASE("a Unigram file that is wrong is named with the place in it") {
            "bytes");
   CHECK_EQ(unigram_complaint("/decoder/type", "WordPiece"),
            "decoder.type: expected Metaspace, got \"WordPiece\"");
+  CHECK(unigram_complaint("/decoder/replacement", "x")
+            .starts_with("decoder: expected the pre-tokenizer's replacement and prepend_scheme"));
+  CHECK_EQ(unigram_complaint("/pre_tokenizer", {{"type", "BertPreTokenizer"}}),
+           "pre_tokenizer.type: expected Metaspace or ByteLevel for such a model, got "
+           "\"BertPreTokenizer\"");
+  const json inner{{"type", "Sequence"}, {"normalizers", json::array()}};
+  CHECK(unigram_complaint("/normalizer", {{"type", "Sequence"}, {"normalizers", {inner}}})
+            .starts_with("normalizer.normalizers[0].type: expected BertNormalizer"));
 }
 
 TEST_CASE("a trie that points outside itself replaces nothing") {

@@ -29,14 +29,14 @@ std::vector<std::int64_t> GroupPeers::all_gather_count(std::int64_t count) {
 Tensor GroupPeers::all_gather_rows(const Tensor& rows, Counts counts) {
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   Tensor all = empty(rows.shape().with(0, total), rows.dtype(), rows.device());
-  group_.all_gather(all, rows, pieces_of(counts, rows.shape())).wait();
+  group_().all_gather(all, rows, pieces_of(counts, rows.shape())).wait();
   return all;
 }
 
 Tensor GroupPeers::reduce_scatter_rows(Tensor all, Counts counts) {
   Tensor own = empty(all.shape().with(0, counts[static_cast<std::size_t>(rank())]), all.dtype(),
                      all.device());
-  group_.reduce_scatter(own, all, pieces_of(counts, all.shape())).wait();
+  group_().reduce_scatter(own, all, pieces_of(counts, all.shape())).wait();
   return own;
 }
 

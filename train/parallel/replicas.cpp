@@ -98,6 +98,11 @@ double Replicas::seconds_exchanging() const { return clock_ ? clock_->seconds() 
 // The caller's thread is the first device's meanwhile.
 void Replicas::on_devices(const std::function<void(std::size_t)>& job) {
   const KeepTo first(devices_[0]);
+  struct Running {
+    explicit Running(bool& flag) : flag(flag) { flag = true; }
+    ~Running() { flag = false; }
+    bool& flag;
+  } const running(running_);
   workers_.run([&](std::size_t d) {
     try {
       job(d);
@@ -147,19 +152,12 @@ void Replicas::run(const std::function<void(std::size_t)>& part) {
   Generator generator = default_generator();
   generator.keys = nullptr;  // of one device
   const bool gradients = autograd::grad_enabled();
-  running_ = true;
-  try {
-    on_devices([&](std::size_t d) {
-      const GeneratorGuard random(generator);
-      std::optional<autograd::NoGrad> no_grad;
-      if (!gradients) no_grad.emplace();
-      part(d);
-    });
-  } catch (...) {
-    running_ = false;
-    throw;
-  }
-  running_ = false;
+  on_devices([&](std::size_t d) {
+    const GeneratorGuard random(generator);
+    std::optional<autograd::NoGrad> no_grad;
+    if (!gradients) no_grad.emplace();
+    part(d);
+  });
 }
 
 Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {

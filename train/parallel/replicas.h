@@ -41,7 +41,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   /// parameters and buffers have gone there; whatever gradients are asked for here are asked for
   /// there. Throws what the first one threw.
   void run(const std::function<void(std::size_t)>& part);
-  /// Whether a run is in progress: a part must not start another.
+  /// Whether a run or a backward is in progress: a part must not start another.
   bool running() const { return running_; }
   /// The sum of part(d), () each, over the devices, and a backward that runs on all of them.
   Variable sum(const std::function<Variable(std::size_t)>& part);

@@ -258,6 +258,17 @@ TEST_CASE_FIXTURE(OnCpu, "a device that fails in backward ends the others, and n
   CHECK(std::isfinite(loss(batch).item()));
 }
 
+TEST_CASE_FIXTURE(OnCpu, "an inner loss of a divided one is refused where it needs all devices") {
+  Ranking model;
+  const auto ranking = std::make_shared<models::MultipleNegativesRankingLoss>(model.encoder);
+  models::MultiLoss outer(model.encoder.modules(), {ranking});
+  const SentenceDataParallel parallel(outer, tiny::devices(2));
+  Loader loader({triplets(60)}, model.encoder.tokenizer(), loader_options({}, 0, 1));
+  const models::PackedBatch batch = *loader.next();
+  CHECK_THROWS_WITH_AS((*ranking)(batch), doctest::Contains("call the outer one"), Error);
+  CHECK(std::isfinite(outer(batch).item()));
+}
+
 TEST_CASE_FIXTURE(OnCpu, "a batch of any size takes the memory of one piece and its embeddings") {
   constexpr std::size_t kBatch = 512, kPiece = 8, kColumns = 3;
   const std::size_t width = static_cast<std::size_t>(tiny::config().hidden_size);
