@@ -1,6 +1,7 @@
 #include "ringlet/train/pca.h"
 
 #include <Eigen/Eigenvalues>
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -21,7 +22,7 @@ Eigen::RowVectorXd with_positive_peak(const Eigen::RowVectorXd& component) {
 
 double PrincipalComponents::kept() const {
   const double along = std::accumulate(variances.begin(), variances.end(), 0.0);
-  return total_variance > 0 ? along / total_variance : 1;
+  return total_variance > 0 ? std::min(1.0, along / total_variance) : 1;
 }
 
 Pca::Pca(std::int64_t columns)

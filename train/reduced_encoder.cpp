@@ -10,12 +10,17 @@
 namespace ringlet::train {
 namespace {
 
-/// Less than this share of the largest variance is rounding of f32 embeddings.
-constexpr double kNoVariance = 1e-10;
+/// The variance that the rounding of f32 embeddings of this size may have.
+double rounding_variance(const PrincipalComponents& found) {
+  double squares = found.variances.front();
+  for (const double mean : found.mean.to_vector<double>()) squares += mean * mean;
+  constexpr double kUnit = 0x1p-24;
+  return static_cast<double>(found.mean.numel()) * kUnit * kUnit * squares;
+}
 
 /// Divides each component by its standard deviation.
 Tensor whitened(const PrincipalComponents& found) {
-  const double least = kNoVariance * found.variances.front();
+  const double least = rounding_variance(found);
   const auto varying = std::ranges::count_if(found.variances, [&](double v) { return v > least; });
   if (varying < std::ssize(found.variances))
     fail_input("whitening to ", found.variances.size(), " dimensions: the embeddings vary in ",

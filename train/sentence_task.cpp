@@ -77,6 +77,13 @@ void SentenceTask::check_rows(std::size_t dataset) const {
                "batch a step, or a loss with global negatives");
 }
 
+UpdateArguments SentenceTask::arguments() const {
+  UpdateArguments all = loader_.arguments();
+  for (std::size_t i = 0; i < loader_.datasets().size(); ++i)
+    all[i == 0 ? "--loss" : str("--loss ", i + 1)] = loss_.describe(i);
+  return all;
+}
+
 std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {
   return loader_.sampler().steps_per_epoch(epoch);
 }

@@ -28,7 +28,7 @@ class SentenceTask final : public TrainingTask {
   /// Throws, naming them, when parameters of the batch's loss got no gradient.
   StepResult step() override;
   bool use_graphs(std::shared_ptr<StepGraphs> graphs) override;
-  UpdateArguments arguments() const override { return loader_.arguments(); }
+  UpdateArguments arguments() const override;
   std::vector<std::string> dataset_names() const override;
   std::vector<EpochRows> epoch_rows(std::size_t epoch) const override;
 

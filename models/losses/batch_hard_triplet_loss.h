@@ -24,6 +24,9 @@ class BatchHardTripletLoss final : public EmbeddingLoss {
 
  protected:
   bool compares_rows() const override { return true; }
+  std::string settings() const override {
+    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
+  }
 
  private:
   TripletOptions options_;

@@ -25,6 +25,10 @@ class ContrastiveLoss final : public EmbeddingLoss {
   Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const override;
 
  private:
+  std::string settings() const override {
+    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
+  }
+
   ContrastiveOptions options_;
 };
 
@@ -45,6 +49,9 @@ class OnlineContrastiveLoss final : public EmbeddingLoss {
 
  protected:
   bool compares_rows() const override { return true; }
+  std::string settings() const override {
+    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
+  }
 
  private:
   ContrastiveOptions options_;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <ranges>
 
 #include "ringlet/autograd/functions/cosine_similarity.h"
 #include "ringlet/autograd/functions/reduce.h"
@@ -50,9 +49,9 @@ OrderValue order_value(const std::vector<double>& similarities, const std::vecto
     for (const std::size_t i : group) sum = log_add(sum, scale * similarities[i]);
   }
   sum = kLogOfZero;  // of exp(-scale s) with higher scores
-  for (const auto& group : groups | std::views::reverse) {
-    for (const std::size_t i : group) above[i] = sum;
-    for (const std::size_t i : group) sum = log_add(sum, -scale * similarities[i]);
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+    for (const std::size_t i : *group) above[i] = sum;
+    for (const std::size_t i : *group) sum = log_add(sum, -scale * similarities[i]);
   }
   for (std::size_t i = 0; i < n; ++i)
     gradient[i] = scale * (std::exp(above[i] + scale * similarities[i] - loss) -

@@ -18,6 +18,7 @@ class OrderLoss : public EmbeddingLoss {
   OrderLoss(SentenceEncoder encoder, double scale)
       : EmbeddingLoss(std::move(encoder)), scale_(scale) {}
   bool compares_rows() const override { return true; }
+  std::string settings() const override { return str(", scale ", scale_); }
   /// Similarities and scores (rows) of this rank, in one or more parts.
   Variable of_similarities(const std::vector<Variable>& similarities,
                            const std::vector<Tensor>& scores, const PackedBatch& batch) const;

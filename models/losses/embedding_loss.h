@@ -24,6 +24,10 @@ class EmbeddingLoss : public Loss {
   bool spans_ranks(std::size_t /*dataset*/) const override {
     return compares_rows() && negatives_ == Negatives::global;
   }
+  std::string describe(std::size_t dataset) const override {
+    const char* const negatives = spans_ranks(dataset) ? ", global negatives" : ", local negatives";
+    return str(kind(), settings(), compares_rows() ? negatives : "");
+  }
   void take_settings(const nn::Module& original) override;
 
   /// The loss of given embeddings, (S, H) in the order of the batch's sentences.
@@ -38,6 +42,8 @@ class EmbeddingLoss : public Loss {
   explicit EmbeddingLoss(SentenceEncoder encoder);
   /// Whether a row's value depends on other rows.
   virtual bool compares_rows() const { return false; }
+  /// The options after the class in describe(): ", scale 20".
+  virtual std::string settings() const { return ""; }
   Variable forward(const PackedBatch& batch) override;
 
   /// The encoder of a copy of this loss.

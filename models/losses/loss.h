@@ -41,6 +41,9 @@ class Loss : public nn::Module {
   /// Whether the loss runs this batch piece by piece (PackedBatch::forward_rows). It then takes it
   /// from the CPU.
   virtual bool cuts(const PackedBatch&) const { return false; }
+  /// The class, and the options that change the values of data set `dataset`: equal texts are equal
+  /// losses.
+  virtual std::string describe(std::size_t /*dataset*/) const { return kind(); }
   /// Declares that the value is the mean over this batch's rows instead of its part of the global
   /// mean, as the strategies' option average expects.
   void set_local_mean(bool value = true) { local_mean_ = value; }

@@ -21,6 +21,12 @@ MatryoshkaLoss::MatryoshkaLoss(std::shared_ptr<EmbeddingLoss> inner, std::vector
   register_module("loss", inner_);
 }
 
+std::string MatryoshkaLoss::describe(std::size_t dataset) const {
+  std::string text = inner_->describe(dataset) + ", dimensions";
+  for (const std::int64_t dim : dims_) text += str(' ', dim);
+  return text;
+}
+
 Variable MatryoshkaLoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
   const auto value = [&](std::int64_t dim) {
     const Variable cut = autograd::narrow(embeddings, 1, 0, dim);

@@ -17,6 +17,7 @@ class MatryoshkaLoss final : public EmbeddingLoss {
   MatryoshkaLoss(std::shared_ptr<EmbeddingLoss> inner, std::vector<std::int64_t> dims);
 
   const char* kind() const override { return "MatryoshkaLoss"; }
+  std::string describe(std::size_t dataset) const override;
   bool is_capturable() const override { return inner_->is_capturable(); }
   bool spans_ranks(std::size_t dataset) const override { return inner_->spans_ranks(dataset); }
   std::int64_t min_rows(std::size_t dataset, std::int64_t columns) const override {

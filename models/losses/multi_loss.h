@@ -24,6 +24,9 @@ class MultiLoss : public Loss {
   bool spans_ranks(std::size_t dataset) const override {
     return loss_for(dataset).spans_ranks(dataset);
   }
+  std::string describe(std::size_t dataset) const override {
+    return loss_for(dataset).describe(dataset);
+  }
   Loss& loss_of(const PackedBatch& batch) override;
 
  protected:

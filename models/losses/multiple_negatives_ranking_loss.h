@@ -33,6 +33,7 @@ class MultipleNegativesRankingLoss final : public EmbeddingLoss {
 
  protected:
   bool compares_rows() const override { return true; }
+  std::string settings() const override { return str(", scale ", options_.scale); }
 
  private:
   RankingOptions options_;

@@ -23,6 +23,10 @@ class TripletLoss final : public EmbeddingLoss {
   Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const override;
 
  private:
+  std::string settings() const override {
+    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
+  }
+
   TripletOptions options_;
 };
 

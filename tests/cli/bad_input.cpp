@@ -322,6 +322,8 @@ TEST_CASE_FIXTURE(Fixture, "--resume with other options names each, its value th
   };
   REQUIRE_EQ(train("data.csv", "--batch 2").code, 0);
   const std::string line = run_folder + "/checkpoint-2: was trained with ";
+  check_refused(train("data.csv:contrastive", "--batch 2 --margin 0.2 --resume"),
+                line + "--loss SoftmaxLoss, now ContrastiveLoss, margin 0.2, distance cosine");
   check_refused(train("data.csv", "--batch 1 --lr 0.5 --resume"),
                 line +
                     "--lr 0.001, now 0.5; rows of a step (--batch, --devices, "

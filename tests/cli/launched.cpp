@@ -72,6 +72,31 @@ TEST_CASE("evaluate shares the queries of a corpus over the ranks of a launcher"
   CHECK_EQ(as_unlaunched(three.out), alone.out);
 }
 
+TEST_CASE("reduce shares texts with line breaks over the ranks of a launcher") {
+  const TemporaryFolder folder;
+  std::string rows;
+  for (int i = 0; i < 40; ++i)
+    rows += str("{\"sentence1\": \"a dog", i, "\\nand a cat\", \"sentence2\": \"bird ", i * 7 % 11,
+                "\", \"score\": 1}\n");
+  ringlet::write_file(folder / "rows.jsonl", rows);
+  const auto command = [&](const char* output) {
+    return Words(str("reduce --model ", kModel, " --data ", (folder / "rows.jsonl").string(),
+                     " --dim 8 --output ", (folder / output).string()));
+  };
+  REQUIRE_EQ(run(command("alone")).code, 0);
+  const Outcome three = launched(3, command("three"));
+  INFO(three.err);
+  REQUIRE_EQ(three.code, 0);
+  const auto weights = [&](const char* output) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder / output))
+      if (entry.path().filename().string().ends_with("_Dense"))
+        return ringlet::read_file(entry.path() / "model.safetensors");
+    return std::string();
+  };
+  CHECK(!weights("alone").empty());
+  CHECK(weights("alone") == weights("three"));
+}
+
 TEST_CASE("encode shares the lines over the ranks of a launcher, and one of them writes") {
   const TemporaryFolder folder;
   std::string text;

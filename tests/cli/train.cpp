@@ -404,6 +404,18 @@ TEST_CASE("each loss trains on its columns, alone and on two ranks") {
                 "--matryoshka-dims: softmax has a head of one width; expected other losses");
   check_refused(train(Words{"--data", scores + ":triplet"}),
                 "--data " + scores + ": loss triplet needs an anchor, a positive and a negative");
+  check_refused(train(Words{"--data", scores, "--negatives", "local"}),
+                "--negatives: no loss of this run has it");
+  check_refused(train(Words{"--data", single + ":batch_hard", "--data", negatives}),
+                "--data: the losses need the batch samplers group_by_label and no_duplicates; "
+                "expected --batch-sampler with one");
+  const std::string three = file("three.tsv", "sentence1\tsentence2\tlabel\na\tb\t2\nc\td\t1\n");
+  check_refused(train(Words{"--data", three + ":online_contrastive"}),
+                "--data " + three + ": loss online_contrastive needs labels 0 and 1, found 2");
+  const std::string negative = file("less.tsv", "sentence1\tsentence2\tscore\na\tb\t-0.5\n");
+  check_refused(
+      train(Words{"--data", negative + ":contrastive"}),
+      "--data " + negative + ": loss contrastive needs scores from 0 to 1, found -0.5 in row 1");
   check_refused(train(Words{"--data", single}),
                 "--data " + single +
                     ": expected two or more columns of text, found one; one with labels is for "

@@ -12,6 +12,7 @@
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/cli/training_data.h"
 #include "ringlet/train/encode_together.h"
@@ -42,6 +43,7 @@ EvaluationData read_data(const EvaluateOptions& options) {
       .classes = head_labels(options.model.model),
       .corpus = options.corpus,
       .queries = options.queries,
+      .columns = options.read.columns,
       .read = [&](const std::string& file) { return train::read_dataset(file, options.read); }};
   if (!options.evaluator.empty()) source.kind = kEvaluators.parse(options.evaluator);
   for (const std::string& name : options.similarities)
@@ -57,6 +59,9 @@ EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::
   if (!options.evaluator.empty() || !options.similarities.empty())
     fail_input(options.evaluator.empty() ? "--similarity" : "--evaluator",
                ": --teacher compares embeddings itself");
+  if (!(options.corpus.empty() && options.queries.empty()))
+    fail_input(options.corpus.empty() ? "--queries" : "--corpus", ": --teacher compares the rows ",
+               "of --data alone");
   auto dataset =
       std::make_shared<const train::TextDataset>(train::read_dataset(options.data, options.read));
   const auto teacher =
@@ -87,6 +92,8 @@ void print(const EvaluateOptions& options, const EvaluationData& data,
 
 /// By all ranks together, where a launcher started several; rank 0 prints.
 void evaluate(const EvaluateOptions& options, const comm::Group& world) {
+  if (world.rank() == 0 && !options.output.empty())
+    check_writable_folder("--output", options.output);
   const EvaluationData data =
       options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
   const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);

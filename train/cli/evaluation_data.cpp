@@ -85,8 +85,10 @@ void check_classes(const EvaluationSource& source, const TextDataset& dataset) {
 }
 
 /// The kind that the columns of a file determine without its rows.
-std::optional<EvaluatorKind> kind_of_file(const std::string& file) {
-  const std::vector<std::string> columns = train::open_rows(train::LineReader(file), {})->columns();
+std::optional<EvaluatorKind> kind_of_file(const EvaluationSource& source) {
+  const std::vector<std::string> columns =
+      train::open_rows(train::LineReader(source.file), train::parse_renames(source.columns))
+          ->columns();
   if (train::is_qrels(columns)) return EvaluatorKind::retrieval;
   if (train::is_reranking(columns)) return EvaluatorKind::reranking;
   return std::nullopt;
@@ -99,8 +101,7 @@ const char* EvaluationData::kind() const {
 }
 
 EvaluationData read_evaluation_data(const EvaluationSource& source, const std::string& name) {
-  const std::optional<EvaluatorKind> of_file =
-      source.kind ? source.kind : kind_of_file(source.file);
+  const std::optional<EvaluatorKind> of_file = source.kind ? source.kind : kind_of_file(source);
   if (!(of_file == EvaluatorKind::retrieval) && !(source.corpus.empty() && source.queries.empty()))
     fail_input(source.corpus.empty() ? "--queries" : "--corpus",
                ": needs information retrieval: columns query-id, corpus-id and score in ",

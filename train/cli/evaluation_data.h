@@ -39,6 +39,7 @@ struct EvaluationSource {
   std::optional<EvaluatorKind> kind = {};            // unset: by the columns
   std::vector<train::Similarity> similarities = {};  // empty: the model's
   std::string corpus = {}, queries = {};             // files of retrieval; empty: next to `file`
+  std::string columns = {};                          // renames, as of --columns
   std::function<train::TextDataset(const std::string& file)> read = {};
 };
 

@@ -24,6 +24,7 @@ struct Rule {
   std::size_t fewest, most;  // text columns
   std::vector<Target> targets;
   const char* needs;
+  bool compares = false;  // rows of a batch
   bool scale = false, margin = false, distance = false;
 };
 
@@ -34,14 +35,14 @@ const Rule& rule_of(LossKind kind) {
   static const std::vector<Rule> kRules{
       {2, 2, {Target::label}, "a pair of sentences and a label"},
       {2, 2, {Target::score}, "a pair of sentences and a score"},
-      {2, 2, {Target::score, Target::label}, pair_and_score, true},
-      {2, 2, {Target::score, Target::label}, pair_and_score, true},
-      {2, kMost, {Target::none}, ranked, true},
-      {2, kMost, {Target::none}, ranked, true},
-      {3, 3, {Target::none}, "an anchor, a positive and a negative", false, true, true},
-      {2, 2, {Target::score, Target::label}, pair_and_score, false, true, true},
-      {2, 2, {Target::label}, "a pair of sentences and a label, 0 or 1", false, true, true},
-      {1, 1, {Target::label}, "a sentence and a label", false, true, true}};
+      {2, 2, {Target::score, Target::label}, pair_and_score, true, true},
+      {2, 2, {Target::score, Target::label}, pair_and_score, true, true},
+      {2, kMost, {Target::none}, ranked, true, true},
+      {2, kMost, {Target::none}, ranked, true, true},
+      {3, 3, {Target::none}, "an anchor, a positive and a negative", false, false, true, true},
+      {2, 2, {Target::score, Target::label}, pair_and_score, false, false, true, true},
+      {2, 2, {Target::label}, "a pair of sentences and a label, 0 or 1", true, false, true, true},
+      {1, 1, {Target::label}, "a sentence and a label", true, false, true, true}};
   return kRules[static_cast<std::size_t>(kind)];
 }
 
@@ -69,6 +70,7 @@ void check_loss_options(const LossOptions& options, const std::vector<LossKind>&
     if (set && std::ranges::none_of(losses, [&](LossKind kind) { return rule_of(kind).*has; }))
       fail_input(option, ": no loss of this run has it");
   };
+  check("--negatives", options.negatives.has_value(), &Rule::compares);
   check("--scale", options.scale.has_value(), &Rule::scale);
   check("--margin", options.margin.has_value(), &Rule::margin);
   check("--distance", options.distance.has_value(), &Rule::distance);
@@ -102,6 +104,15 @@ void check_suits(const TextDataset& data, LossKind loss, const std::string& wher
   if (columns < rule.fewest || columns > rule.most ||
       std::ranges::find(rule.targets, data.target()) == rule.targets.end())
     fail_input(where, ": loss ", kLosses(loss), " needs ", rule.needs);
+  if (loss != LossKind::contrastive && loss != LossKind::online_contrastive) return;
+  if (data.num_labels() > 2)
+    fail_input(where, ": loss ", kLosses(loss), " needs labels 0 and 1, found ",
+               data.num_labels() - 1);
+  if (data.target() != Target::score) return;
+  for (std::size_t row = 0; row < data.size(); ++row)
+    if (data.score(row) < 0)
+      fail_input(where, ": loss ", kLosses(loss), " needs scores from 0 to 1, found ",
+                 data.score(row), " in row ", row + 1);
 }
 
 std::optional<train::BatchSampler> sampler_of(LossKind loss) {
@@ -154,7 +165,7 @@ std::shared_ptr<models::EmbeddingLoss> make_loss(LossKind kind, const LossOption
                                                  const models::SentenceEncoder& encoder,
                                                  int classes) {
   std::shared_ptr<models::EmbeddingLoss> loss = plain_loss(kind, options, encoder, classes);
-  loss->set_negatives(options.negatives);
+  if (options.negatives) loss->set_negatives(*options.negatives);
   if (options.matryoshka_dims.empty()) return loss;
   return of_option("--matryoshka-dims", [&] {
     return std::make_shared<models::MatryoshkaLoss>(loss, options.matryoshka_dims);

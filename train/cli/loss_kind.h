@@ -38,7 +38,7 @@ inline constexpr Names<LossKind, 10> kLosses{
 struct LossOptions {
   std::optional<double> scale, margin;
   std::optional<models::Distance> distance;
-  models::Negatives negatives = models::Negatives::global;
+  std::optional<models::Negatives> negatives;
   std::vector<std::int64_t> matryoshka_dims;  // empty: whole embeddings
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <system_error>
 
@@ -37,15 +38,8 @@ std::vector<std::string> read_texts(const std::string& input) {
 
 std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
   if (world.size() == 1) return texts;
-  std::string lines;
-  for (const std::string& text : texts) lines += text + '\n';
-  lines = world.all_gather_bytes(lines)[0];
-  texts.clear();
-  for (std::size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
-    end = lines.find('\n', begin);
-    texts.push_back(lines.substr(begin, end - begin));
-  }
-  return texts;
+  const std::string shared = world.all_gather_bytes(nlohmann::json(texts).dump())[0];
+  return nlohmann::json::parse(shared).get<std::vector<std::string>>();
 }
 
 }  // namespace ringlet::cli

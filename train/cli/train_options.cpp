@@ -193,6 +193,19 @@ void check_free_folder(const fs::path& output) {
              output.string());
 }
 
+/// The sampler that the losses need.
+train::BatchSampler sampler_of(const TrainingData& data) {
+  std::optional<train::BatchSampler> found;
+  for (const Source& source : data.sources) {
+    const std::optional<train::BatchSampler> needed = sampler_of(source.loss);
+    if (found && needed && *found != *needed)
+      fail_input("--data: the losses need the batch samplers ", train::kBatchSamplers(*found),
+                 " and ", train::kBatchSamplers(*needed), "; expected --batch-sampler with one");
+    if (needed) found = needed;
+  }
+  return found.value_or(train::BatchSampler::batch_sampler);
+}
+
 }  // namespace
 
 bool from_scratch(const TrainOptions& options) {
@@ -327,9 +340,7 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
       .units = options.units,
       .on_note = group_options(options).on_note};
   if (options.resume) arguments.resume_from_checkpoint = arguments.output_dir;
-  for (const Source& source : data.sources)
-    arguments.batch_sampler = sampler_of(source.loss).value_or(arguments.batch_sampler);
-  arguments.batch_sampler = options.batch_sampler.value_or(arguments.batch_sampler);
+  arguments.batch_sampler = options.batch_sampler.value_or(sampler_of(data));
   return arguments;
 }
 

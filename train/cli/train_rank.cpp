@@ -20,6 +20,7 @@
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/model_card.h"
 #include "ringlet/train/cli/trained_head.h"
+#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/progress.h"
 #include "ringlet/train/timeline_callback.h"
@@ -131,7 +132,8 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
 /// The names of the evaluator's figures, as far as they are known before it runs.
 std::vector<std::string> figures_of(const EvaluationData& data,
                                     const models::SentenceEncoder& encoder) {
-  if (!data.dataset || data.dataset->target() != train::Target::score) return {};
+  const auto* evaluator = data.evaluator.get();
+  if (!dynamic_cast<const train::EmbeddingSimilarityEvaluator*>(evaluator)) return {};
   const std::string ending = '_' + encoder.sentence_config().similarity_fn_name;
   return {data.name + "_pearson" + ending, data.name + "_spearman" + ending};
 }

@@ -60,7 +60,6 @@ Source read_source(const std::string& text, const DataOptions& options, SharedCo
       std::make_shared<const TextDataset>(columns.read(file, {.columns = options.columns,
                                                               .num_labels = options.num_labels,
                                                               .score_scale = options.score_scale}));
-  if (dataset->size() == 0) fail_input(file, ": expected rows, found none");
   if (!loss) loss = deduce_loss(*dataset, "--data " + file);
   check_suits(*dataset, *loss, "--data " + file);
   if (options.num_labels == 0 && dataset->num_labels() > kMaxGuessedLabels)
@@ -106,9 +105,12 @@ std::vector<EvaluationData> read_eval(const DataOptions& options,
   const std::vector<std::string> names = train::short_names(options.eval);
   std::vector<EvaluationData> all;
   for (std::size_t i = 0; i < names.size(); ++i)
-    all.push_back(read_evaluation_data(
-        {.option = "--eval", .file = options.eval[i], .classes = classes_of(sources), .read = read},
-        names[i]));
+    all.push_back(read_evaluation_data({.option = "--eval",
+                                        .file = options.eval[i],
+                                        .classes = classes_of(sources),
+                                        .columns = options.columns,
+                                        .read = read},
+                                       names[i]));
   return all;
 }
 
@@ -132,7 +134,8 @@ std::optional<std::size_t> TrainingData::source_like(const TextDataset& dataset)
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const TextDataset& trained = *sources[i].dataset;
     if (trained.target() == dataset.target() &&
-        trained.columns().size() == dataset.columns().size())
+        trained.columns().size() == dataset.columns().size() &&
+        trained.num_labels() >= dataset.num_labels())
       return i;
   }
   return std::nullopt;

@@ -67,7 +67,8 @@ Report BinaryClassificationEvaluator::report_of(const Tensor& first, const Tenso
     const std::string name = str(kSimilarities(similarity), '_');
     for (const Figure& figure : kMetrics) {
       report.add_metric(name + figure.name, found.*figure.value);
-      most.*figure.value = std::max(most.*figure.value, found.*figure.value);
+      // NaN stays.
+      if (!(found.*figure.value <= most.*figure.value)) most.*figure.value = found.*figure.value;
     }
     for (const std::size_t i : kTableOrder)
       report.add_column(name + kMetrics[i].name, found.*kMetrics[i].value);

@@ -49,8 +49,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   void backward(const std::vector<Variable>& values, const std::vector<Variable>& outside,
                 const Tensor& grad);
 
-  /// Called on the thread of a device whose part or backward threw, for the others that wait for
-  /// it.
+  /// Called when part or backward throws, on its device's thread. Other devices may wait for it.
   void set_on_failure(std::function<void(const std::string& cause)> on_failure) {
     on_failure_ = std::move(on_failure);
   }
