@@ -223,6 +223,7 @@ snli_runs() {
 slice_train() {
   on_device train train/train_tests
   on_device train/evaluators train/evaluators
+  on_device train/search train/search
   check "course, $device" "$build/tests/tutorial" --device "$device"
   snli_runs
   check "a short run, $device" short_run

@@ -52,4 +52,18 @@ Tensor encode_together(const models::SentenceEncoder& model, std::span<const std
   return all;
 }
 
+models::EncodeOptions for_role(TextRole role, const models::SentenceEncoder& model,
+                               models::EncodeOptions options) {
+  if (role == TextRole::plain || options.prompt_name || options.prompt) return options;
+  const std::string name = role == TextRole::query ? "query" : "document";
+  options.prompt_name = model.sentence_config().prompts.contains(name) ? name : "";
+  return options;
+}
+
+Tensor encode_as(TextRole role, const models::SentenceEncoder& model,
+                 std::span<const std::string> texts, const models::EncodeOptions& options,
+                 const comm::Group& group) {
+  return encode_together(model, texts, for_role(role, model, options), group);
+}
+
 }  // namespace ringlet::train

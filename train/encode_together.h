@@ -26,4 +26,17 @@ DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts);
 Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
                        const models::EncodeOptions& options, const comm::Group& group);
 
+/// The role of a text, for which a folder may have a prompt: "query" or "document". A plain text
+/// has the folder's default prompt.
+enum class TextRole { plain, query, document };
+/// `options` with the prompt of the role, unless it names one. Without such a prompt there is none,
+/// not even the default one, as in Sentence Transformers' encode_query.
+models::EncodeOptions for_role(TextRole role, const models::SentenceEncoder& model,
+                               models::EncodeOptions options);
+
+/// Embeddings (texts, H) by all ranks together; see encode_together.
+Tensor encode_as(TextRole role, const models::SentenceEncoder& model,
+                 std::span<const std::string> texts, const models::EncodeOptions& options,
+                 const comm::Group& group);
+
 }  // namespace ringlet::train

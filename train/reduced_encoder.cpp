@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/models/modules/normalize.h"

@@ -72,6 +72,8 @@ def write_data(scratch):
             {"sentence1": a, "sentence2": b, "gold_label": labels[n % 3]}) + "\n" for a, b, n in rows))
     (scratch / "pairs.csv").write_text("sentence1,sentence2,label\n" + "".join(
         f"{a},{b},{n % 2}\n" for a, b, n in rows[:100]))
+    (scratch / "queries.txt").write_text("A dog sleeps.\nA cook is outside.\n")
+    (scratch / "questions.csv").write_text("anchor,positive\n" + "".join(f"{a},{b}\n" for a, b, _ in rows[:25]))
     (scratch / "scifact" / "qrels").mkdir(parents=True)
     for name, column in ("corpus", 0), ("queries", 1):
         (scratch / "scifact" / f"{name}.jsonl").write_text("".join(

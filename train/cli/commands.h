@@ -18,9 +18,11 @@ void add_evaluate(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_info(CLI::App& app);
 void add_make_data(CLI::App& app);
+void add_mine(CLI::App& app);
 void add_reduce(CLI::App& app);
 /// Takes the program to run and its arguments off the end of the command line.
 void add_run(CLI::App& app, int& argc, char** argv);
+void add_search(CLI::App& app);
 void add_train(CLI::App& app);
 
 }  // namespace ringlet::cli

@@ -33,6 +33,8 @@ int main(int argc, char** argv) {
   ringlet::cli::add_train(app);
   ringlet::cli::add_evaluate(app);
   ringlet::cli::add_encode(app);
+  ringlet::cli::add_search(app);
+  ringlet::cli::add_mine(app);
   ringlet::cli::add_reduce(app);
   ringlet::cli::add_explain(app);
   ringlet::cli::add_info(app);

@@ -13,17 +13,14 @@
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/readers.h"
-#include "ringlet/train/encode_together.h"
 #include "ringlet/train/progress.h"
 #include "ringlet/train/reduced_encoder.h"
+#include "ringlet/train/search/embedding_cache.h"
 
 namespace ringlet::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Texts embedded before they are added to the sums.
-constexpr std::size_t kBlock = 8192;
 
 struct ReduceOptions {
   ModelOptions model;
@@ -35,13 +32,6 @@ struct ReduceOptions {
   bool json = false;
   double timeout = 0;  // seconds; 0: GroupOptions' own
 };
-
-/// Whether a file has columns of texts, by its name.
-bool is_table(fs::path path) {
-  if (path.extension() == ".gz") path.replace_extension();
-  const fs::path kind = path.extension();
-  return kind == ".csv" || kind == ".tsv" || kind == ".jsonl";
-}
 
 /// The lines of a file of texts, or all columns of a data set.
 std::vector<std::string> read_data(const ReduceOptions& options) {
@@ -64,10 +54,9 @@ train::PrincipalComponents fit(const ReduceOptions& options, const models::Sente
                                std::span<const std::string> texts, const comm::Group& world) {
   const std::int64_t dimension = model.dimension();
   train::Pca pca(dimension);
-  for (std::size_t begin = 0; begin < texts.size(); begin += kBlock)
-    pca.add(train::encode_together(
-        model, texts.subspan(begin, std::min(kBlock, texts.size() - begin)),
-        {.batch_tokens = options.batch_tokens, .truncate_dim = dimension}, world));
+  train::for_each_block(model, texts,
+                        {.batch_tokens = options.batch_tokens, .truncate_dim = dimension}, {},
+                        world, [&](const Tensor& rows) { pca.add(rows); });
   return pca.components(options.dim);
 }
 

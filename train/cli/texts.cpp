@@ -36,6 +36,24 @@ std::vector<std::string> read_texts(const std::string& input) {
   return texts;
 }
 
+bool is_table(std::filesystem::path path) {
+  if (path.extension() == ".gz") path.replace_extension();
+  const std::filesystem::path kind = path.extension();
+  return kind == ".csv" || kind == ".tsv" || kind == ".jsonl";
+}
+
+train::TextsById read_documents(const std::string& option, const std::string& input) {
+  train::TextsById found;
+  if (is_table(input)) {
+    found = train::read_texts_by_id(input);
+  } else {
+    found.texts = read_texts(input);
+    for (std::size_t i = 0; i < found.texts.size(); ++i) found.ids.push_back(std::to_string(i));
+  }
+  if (found.texts.empty()) fail_input(option, ' ', input, ": expected texts, found none");
+  return found;
+}
+
 std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
   if (world.size() == 1) return texts;
   const std::string shared = world.all_gather_bytes(nlohmann::json(texts).dump())[0];

@@ -1,10 +1,12 @@
 // Texts that a command embeds.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/train/data/retrieval.h"
 
 namespace ringlet::cli {
 
@@ -12,6 +14,12 @@ namespace ringlet::cli {
 /// text, an empty one too, so that rows keep their places. White space at both ends stays: a prompt
 /// may come before it.
 std::vector<std::string> read_texts(const std::string& input);
+
+/// Whether a file's name is that of a table: .csv, .tsv or .jsonl, perhaps followed by .gz.
+bool is_table(std::filesystem::path path);
+/// The columns _id or id, and text, of a table; of another file the lines, with their numbers from
+/// 0. InputError, beginning with `option`, for a file without texts.
+train::TextsById read_documents(const std::string& option, const std::string& input);
 
 /// The texts that rank 0 has, on all ranks: standard input is its alone, and a file may be.
 std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world);

@@ -6,6 +6,7 @@
 
 #include "ringlet/models/sentence_encoder.h"
 #include "ringlet/train/data/dataset.h"
+#include "ringlet/train/encode_together.h"
 #include "ringlet/train/evaluators/report.h"
 
 namespace ringlet::train {
@@ -31,14 +32,5 @@ class Evaluator {
 
 /// The texts of a column.
 std::vector<std::string> column_texts(const TextDataset& dataset, std::size_t column);
-
-/// The role of a text, for which a folder may have a prompt: "query" or "document". A plain text
-/// has the folder's default prompt.
-enum class TextRole { plain, query, document };
-
-/// Embeddings (texts, H) by all ranks together; see encode_together.
-Tensor encode_as(TextRole role, const models::SentenceEncoder& model,
-                 std::span<const std::string> texts, const models::EncodeOptions& options,
-                 const comm::Group& group);
 
 }  // namespace ringlet::train

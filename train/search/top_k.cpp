@@ -16,10 +16,6 @@ bool is_product(Similarity similarity) {
   return similarity == Similarity::cosine || similarity == Similarity::dot;
 }
 
-bool is_better(const Hit& a, const Hit& b) {
-  return a.score > b.score || (a.score == b.score && a.row < b.row);
-}
-
 void keep(std::vector<Hit>& heap, std::size_t k, const Hit& hit) {
   if (heap.size() == k) {
     if (!is_better(hit, heap.front())) return;
@@ -33,6 +29,10 @@ void keep(std::vector<Hit>& heap, std::size_t k, const Hit& hit) {
 }
 
 }  // namespace
+
+bool is_better(const Hit& a, const Hit& b) {
+  return a.score > b.score || (a.score == b.score && a.row < b.row);
+}
 
 TopKSearch::TopKSearch(const Tensor& queries, std::int64_t k, Similarity similarity)
     : similarity_(similarity), k_(static_cast<std::size_t>(k)) {

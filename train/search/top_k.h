@@ -18,6 +18,8 @@ struct Hit {
   float score = 0;
   bool operator==(const Hit&) const = default;
 };
+/// The larger score, of equal ones the earlier row.
+bool is_better(const Hit& a, const Hit& b);
 
 /// Keeps the k most similar rows of each query; equal scores are in the order of rows. Products
 /// have blocks of fixed size, so the sizes of the pieces change no bit. Memory: queries, hits and a

@@ -1,0 +1,188 @@
+// `ringlet mine` and `ringlet search` on the small published-style models of tests/oracles.
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/train/data/readers.h"
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+const std::string kSearchModel = RINGLET_TESTS_DIR "/oracles/mpnet";
+
+const char* const kMiningPairs =
+    "anchor,positive\n"
+    "A man is playing a guitar.,A person makes music.\n"
+    "Two dogs run.,The dogs are running.\n"
+    "A man is playing a guitar.,\"He plays, it seems.\"\n"
+    "The train leaves.,A train is leaving the station.\n";
+
+std::vector<json> rows_of_jsonl(const fs::path& file) {
+  std::vector<json> rows;
+  const std::string text = ringlet::read_file(file);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    rows.push_back(json::parse(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return rows;
+}
+
+/// A folder with the pairs, and the words of a command that mines from them.
+struct Mining {
+  TemporaryFolder folder;
+  Mining() { ringlet::write_file(folder / "pairs.csv", kMiningPairs); }
+
+  std::string path(const std::string& name) const { return (folder / name).string(); }
+  Words command(const std::string& output, const std::string& more) const {
+    return str("mine ", kSearchModel, " --data ", path("pairs.csv"), " --output ", path(output),
+               ' ', more);
+  }
+  Outcome mine(const std::string& output, const std::string& more) const {
+    const Outcome outcome = run(command(output, more));
+    REQUIRE_EQ(outcome.code, 0);
+    return outcome;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each format holds the same negatives, and train reads it") {
+  const Mining job;
+  job.mine("triplets.jsonl", "--num-negatives 2 --output-scores");
+  job.mine("tuples.jsonl", "--num-negatives 2 --output-scores --output-format n-tuple");
+  job.mine("pairs.jsonl", "--num-negatives 2 --output-format labeled-pair");
+  job.mine("scores.jsonl", "--num-negatives 2 --output-format labeled-pair --output-scores");
+  const std::vector<json> triplets = rows_of_jsonl(job.folder / "triplets.jsonl"),
+                          tuples = rows_of_jsonl(job.folder / "tuples.jsonl"),
+                          pairs = rows_of_jsonl(job.folder / "pairs.jsonl"),
+                          scores = rows_of_jsonl(job.folder / "scores.jsonl");
+  REQUIRE_EQ(triplets.size(), 8);  // 4 positives, 2 negatives
+  REQUIRE_EQ(tuples.size(), 4);
+  REQUIRE_EQ(pairs.size(), 4 + 3 * 2);
+  REQUIRE_EQ(scores.size(), pairs.size());
+  for (std::size_t i = 0; i < tuples.size(); ++i) {
+    const json &first = triplets[2 * i], &second = triplets[2 * i + 1];
+    CHECK_EQ(tuples[i]["anchor"], first["anchor"]);
+    CHECK_EQ(tuples[i]["positive"], second["positive"]);
+    CHECK_EQ(tuples[i]["negative_1"], first["negative"]);
+    CHECK_EQ(tuples[i]["negative_2"], second["negative"]);
+    const json both{first["scores"][0], first["scores"][1], second["scores"][1]};
+    CHECK_EQ(tuples[i]["scores"], both);
+    CHECK_GE(first["scores"][1], second["scores"][1]);
+  }
+  CHECK_EQ(pairs[0]["sentence2"], "A person makes music.");
+  CHECK_EQ(pairs[1]["sentence2"], "He plays, it seems.");
+  CHECK_EQ(pairs[1]["label"], 1);
+  CHECK_EQ(pairs[2]["sentence2"], triplets[0]["negative"]);
+  CHECK_EQ(pairs[2]["label"], 0);
+  CHECK_EQ(scores[2]["score"], triplets[0]["scores"][1]);
+
+  const auto read = [&](const std::string& name) {
+    return ringlet::train::read_dataset(job.folder / name);
+  };
+  CHECK(read("triplets.jsonl").columns() == Words{"anchor", "positive", "negative"});
+  CHECK(read("tuples.jsonl").columns() == Words{"anchor", "positive", "negative_1", "negative_2"});
+  CHECK_EQ(read("pairs.jsonl").num_labels(), 2);
+  CHECK_EQ(read("scores.jsonl").score(2), scores[2]["score"].get<float>());
+}
+
+TEST_CASE("CSV holds the rows of JSON lines, also texts with commas and quotes") {
+  const Mining job;
+  ringlet::write_file(job.folder / "corpus.jsonl",
+                      R"({"_id": "x", "text": "He said \"no\",\nand left."})"
+                      "\n");
+  const std::string more = "--num-negatives 4 --corpus " + job.path("corpus.jsonl");
+  job.mine("mined.csv", more);
+  job.mine("mined.jsonl", more);
+  const auto csv = ringlet::train::read_dataset(job.folder / "mined.csv");
+  const std::vector<json> rows = rows_of_jsonl(job.folder / "mined.jsonl");
+  REQUIRE_EQ(csv.size(), rows.size());
+  bool found = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ringlet::train::RowTexts texts = csv.texts(i);
+    CHECK_EQ(texts[0], rows[i]["anchor"].get<std::string>());
+    CHECK_EQ(texts[2], rows[i]["negative"].get<std::string>());
+    found = found || texts[2] == "He said \"no\",\nand left.";
+  }
+  CHECK(found);
+}
+
+TEST_CASE("a summary tells scores, what options left out, and anchors without enough negatives") {
+  const Mining job;
+  const Outcome outcome = job.mine("mined.jsonl", "--num-negatives 3 --min-score 2");
+  CHECK(outcome.out.find("negatives ") == std::string::npos);
+  CHECK(outcome.out.find("8 candidates left out by --min-score\n") != std::string::npos);
+  CHECK(outcome.out.ends_with("3 of 3 anchors have fewer than 3 negatives\nwrote 0 rows to " +
+                              job.path("mined.jsonl") + '\n'));
+  CHECK_EQ(outcome.err.find("3 of 3 queries, "), 0);
+  CHECK(outcome.err.find("4 of 4 documents, ") != std::string::npos);
+}
+
+TEST_CASE("on two ranks, and from kept embeddings, the negatives are the same") {
+  const Mining job;
+  const std::string kept = " --output-scores --cache-folder " + job.path("kept");
+  job.mine("alone.jsonl", "--output-scores");
+  job.mine("kept.jsonl", kept);
+  job.mine("again.jsonl", kept);
+  CHECK_EQ(ringlet::list_folder(job.folder / "kept").size(), 2);  // queries, documents
+  for (const char* options : {" --output-scores", kept.c_str()}) {
+    REQUIRE_EQ(run(str("run -n 2 ", ringlet_program()) + job.command("two.jsonl", options)).code,
+               0);
+    CHECK_EQ(ringlet::read_file(job.folder / "two.jsonl"),
+             ringlet::read_file(job.folder / "alone.jsonl"));
+  }
+  for (const char* name : {"kept.jsonl", "again.jsonl"})
+    CHECK_EQ(ringlet::read_file(job.folder / name), ringlet::read_file(job.folder / "alone.jsonl"));
+}
+
+TEST_CASE("search gives the best documents of each query, with their ids") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "corpus.csv",
+                      "id,text\nb,Two dogs run.\na,A man plays the guitar.\nc,\"It, rains.\"\n");
+  ringlet::write_file(folder / "queries.txt", "It, rains.\nTwo dogs run.\n");
+  const auto search = [&](const std::string& more) {
+    const Outcome outcome =
+        run(str("search ", kSearchModel, " --corpus ", (folder / "corpus.csv").string(),
+                " --queries ", (folder / "queries.txt").string(), ' ', more));
+    REQUIRE_EQ(outcome.code, 0);
+    return outcome.out;
+  };
+  CHECK_EQ(search("--top-k 1"),
+           "It, rains.\n  1.0000  c  It, rains.\nTwo dogs run.\n  1.0000  b  Two dogs run.\n");
+  CHECK_EQ(search("--top-k 5 --output " + (folder / "hits.jsonl").string()), "");
+  const std::vector<json> hits = rows_of_jsonl(folder / "hits.jsonl");
+  REQUIRE_EQ(hits.size(), 6);
+  CHECK_EQ(hits[3]["query-id"], "1");
+  CHECK_EQ(hits[3]["corpus-id"], "b");
+  CHECK_EQ(hits[3]["query"], hits[3]["text"]);
+  CHECK_GE(hits[3]["score"], hits[4]["score"]);
+  search("--similarity euclidean --output " + (folder / "hits.csv").string());
+  CHECK(ringlet::read_file(folder / "hits.csv")
+            .starts_with("query-id,query,corpus-id,score,text\n0,\"It, rains.\",c,-0.0,"));
+}
+
+TEST_CASE("mine and search refuse files and options that do not fit, and write nothing") {
+  const Mining job;
+  const auto refused = [&](const std::string& more, const std::string& line) {
+    check_refused(job.command("mined.jsonl", more), line);
+    CHECK_FALSE(fs::exists(job.folder / "mined.jsonl"));
+  };
+  refused("--range-min 4 --range-max 6",
+          "range_max 6: expected at least 7, range_min plus num_negatives");
+  refused("--query-prompt x --query-prompt-name y", "--query-prompt-name excludes --query-prompt");
+  refused("--corpus-prompt-name y", "prompt name 'y': expected one of 'document', 'query'");
+  ringlet::write_file(job.folder / "empty.csv", "id,text\n");
+  refused("--corpus " + job.path("empty.csv"),
+          "--corpus " + job.path("empty.csv") + ": expected texts, found none");
+  check_refused(job.command("mined.parquet", ""),
+                job.path("mined.parquet") + ": expected a name that ends in .csv or .jsonl");
+  ringlet::write_file(job.folder / "pairs.csv", "sentence1,sentence2,score\na,b,1\n");
+  refused("",
+          "--data " + job.path("pairs.csv") + ": expected pairs of texts without labels or scores");
+  check_refused(str("search ", kSearchModel, " --queries ", job.path("empty.csv"), " --corpus x"),
+                "--queries " + job.path("empty.csv") + ": expected texts, found none");
+}

@@ -1,0 +1,111 @@
+#include "ringlet/train/cli/mined_rows.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "ringlet/train/progress.h"
+
+namespace ringlet::cli {
+namespace {
+
+using train::MinedAnchor;
+
+/// Columns that `ringlet train` reads.
+std::vector<std::string> columns_of(const MinedFormat& format) {
+  if (format.format == OutputFormat::labeled_pair)
+    return {"sentence1", "sentence2", format.scores ? "score" : "label"};
+  std::vector<std::string> columns{"anchor", "positive"};
+  if (format.format == OutputFormat::triplet) columns.emplace_back("negative");
+  if (format.format == OutputFormat::n_tuple)
+    for (std::int64_t i = 1; i <= format.num_negatives; ++i) columns.push_back(str("negative_", i));
+  if (format.scores) columns.emplace_back("scores");
+  return columns;
+}
+
+void print_scores(const char* name, std::vector<float> scores) {
+  if (scores.empty()) return;
+  std::ranges::sort(scores);
+  const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
+  fmt::print("{:<10} {:>12} {:>9.4f} {:>9.4f} {:>9.4f} {:>9.4f}\n", name,
+             train::format_whole(std::ssize(scores)), sum / static_cast<double>(scores.size()),
+             scores.front(), scores[scores.size() / 2], scores.back());
+}
+
+}  // namespace
+
+MinedRows::MinedRows(const std::filesystem::path& file, const MinedFormat& format,
+                     const train::MiningTexts& texts)
+    : format_(format), texts_(texts), rows_(file, columns_of(format)) {}
+
+void MinedRows::write(std::size_t anchor, const MinedAnchor& found) {
+  if (format_.format == OutputFormat::labeled_pair) return write_pairs(anchor, found);
+  for (std::size_t i = 0; i < found.positive_scores.size(); ++i) {
+    if (format_.format == OutputFormat::triplet)
+      for (const train::Hit& hit : found.negatives) write_row(anchor, i, found, std::span(&hit, 1));
+    else if (std::ssize(found.negatives) == format_.num_negatives)
+      write_row(anchor, i, found, found.negatives);
+  }
+}
+
+const std::string& MinedRows::document(std::int64_t row) const {
+  return texts_.corpus[static_cast<std::size_t>(row)];
+}
+
+void MinedRows::add(const nlohmann::json& row) {
+  rows_.write(row);
+  ++written_;
+}
+
+void MinedRows::write_row(std::size_t anchor, std::size_t positive, const MinedAnchor& found,
+                          std::span<const train::Hit> negatives) {
+  auto row =
+      nlohmann::json::array({texts_.anchors[anchor], document(texts_.positives[anchor][positive])});
+  auto scores = nlohmann::json::array({found.positive_scores[positive]});
+  for (const train::Hit& hit : negatives) {
+    row.push_back(document(hit.row));
+    scores.push_back(hit.score);
+  }
+  if (format_.scores) row.push_back(scores);
+  add(row);
+}
+
+void MinedRows::write_pairs(std::size_t anchor, const MinedAnchor& found) {
+  const auto pair = [&](std::int64_t row, int label, float score) {
+    const nlohmann::json target = format_.scores ? nlohmann::json(score) : nlohmann::json(label);
+    add(nlohmann::json::array({texts_.anchors[anchor], document(row), target}));
+  };
+  for (std::size_t i = 0; i < found.positive_scores.size(); ++i)
+    pair(texts_.positives[anchor][i], 1, found.positive_scores[i]);
+  for (const train::Hit& hit : found.negatives) pair(hit.row, 0, hit.score);
+}
+
+void print_mined(const std::vector<MinedAnchor>& found, const train::SkippedCandidates& skipped,
+                 std::int64_t num_negatives) {
+  std::vector<float> positives, negatives;
+  std::int64_t incomplete = 0;
+  for (const MinedAnchor& anchor : found) {
+    positives.insert(positives.end(), anchor.positive_scores.begin(), anchor.positive_scores.end());
+    for (const train::Hit& hit : anchor.negatives) negatives.push_back(hit.score);
+    if (std::ssize(anchor.negatives) < num_negatives) ++incomplete;
+  }
+  fmt::print("{:<10} {:>12} {:>9} {:>9} {:>9} {:>9}\n", "score", "count", "mean", "min", "median",
+             "max");
+  print_scores("positives", std::move(positives));
+  print_scores("negatives", std::move(negatives));
+  const auto print_skipped = [](std::int64_t count, const char* option) {
+    if (count > 0)
+      fmt::print("{} candidates left out by --{}\n", train::format_whole(count), option);
+  };
+  print_skipped(skipped.absolute_margin, "absolute-margin");
+  print_skipped(skipped.relative_margin, "relative-margin");
+  print_skipped(skipped.max_score, "max-score");
+  print_skipped(skipped.min_score, "min-score");
+  if (incomplete > 0)
+    fmt::print("{} of {} anchors have fewer than {} negatives\n", train::format_whole(incomplete),
+               train::format_whole(std::ssize(found)), num_negatives);
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,106 @@
+// `ringlet search`: the most similar texts of a corpus for each query, by comparing all of them.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/search_options.h"
+#include "ringlet/train/cli/texts.h"
+#include "ringlet/train/data/row_writer.h"
+#include "ringlet/train/search/top_k.h"
+
+namespace ringlet::cli {
+namespace {
+
+struct SearchCommand {
+  SearchOptions search;
+  std::string queries, corpus;
+  std::int64_t top_k = 10;
+  std::optional<train::Similarity> similarity;  // none: the model's
+  std::filesystem::path output;                 // empty: standard output
+};
+
+using Found = std::vector<std::vector<train::Hit>>;
+
+void print(const train::TextsById& queries, const train::TextsById& corpus, const Found& found) {
+  for (std::size_t query = 0; query < found.size(); ++query) {
+    fmt::print("{}\n", queries.texts[query]);
+    for (const train::Hit& hit : found[query]) {
+      const auto row = static_cast<std::size_t>(hit.row);
+      fmt::print("  {:.4f}  {}  {}\n", hit.score, corpus.ids[row], corpus.texts[row]);
+    }
+  }
+}
+
+void write(const std::filesystem::path& file, const train::TextsById& queries,
+           const train::TextsById& corpus, const Found& found) {
+  train::RowWriter rows(file, {"query-id", "query", "corpus-id", "score", "text"});
+  for (std::size_t query = 0; query < found.size(); ++query)
+    for (const train::Hit& hit : found[query]) {
+      const auto row = static_cast<std::size_t>(hit.row);
+      rows.write({queries.ids[query], queries.texts[query], corpus.ids[row], hit.score,
+                  corpus.texts[row]});
+    }
+  rows.commit();
+}
+
+/// By all ranks together, where a launcher started several; rank 0 reads, searches and writes.
+void search(const SearchCommand& options, const comm::Group& world) {
+  const bool first = world.rank() == 0;
+  train::TextsById queries, corpus;
+  if (first) {
+    queries = read_documents("--queries", options.queries);
+    corpus = read_documents("--corpus", options.corpus);
+  }
+  queries.texts = share(std::move(queries.texts), world);
+  corpus.texts = share(std::move(corpus.texts), world);
+  const models::SentenceEncoder model = open_model(options.search.model, first);
+  const BlockEmbedder embedder(options.search, model, world);
+  const Tensor embedded = embedder.queries(queries.texts);
+  if (!first) return embedder.corpus(corpus.texts, [](const Tensor&) {});
+  train::TopKSearch search(embedded.to(model.device()), options.top_k,
+                           options.similarity.value_or(train::own_similarity(model)));
+  embedder.corpus(corpus.texts, [&](const Tensor& rows) { search.add(rows); });
+  const Found found = search.finish();
+  if (options.output.empty())
+    print(queries, corpus, found);
+  else
+    write(options.output, queries, corpus, found);
+}
+
+}  // namespace
+
+void add_search(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("search", "Find the texts of a corpus that are most similar to queries");
+  const auto options = std::make_shared<SearchCommand>();
+  add_search_options(*command, options->search);
+  const std::string files =
+      ": a text file, a line each (- reads standard input), or columns id and text of a .csv, "
+      ".tsv or .jsonl file";
+  command->add_option("--queries", options->queries, "Queries" + files)->required();
+  command->add_option("--corpus", options->corpus, "Documents" + files)->required();
+  add_number(*command, "--top-k", options->top_k, 1, 1 << 20, "Documents for each query")
+      ->capture_default_str();
+  add_choice(*command, "--similarity", options->similarity, train::kSimilarities,
+             train::kSimilarities.list() + ", by default the model's");
+  command->add_option("--output", options->output,
+                      "FILE.jsonl or FILE.csv: query-id, query, corpus-id, score, text; without "
+                      "one the hits are printed");
+  command->callback([options] {
+    if (!options->output.empty()) train::RowWriter::is_csv(options->output);  // or it is refused
+    comm::run_from_env(
+        [&](const comm::Group& world) {
+          if (world.rank() == 0 && !options->output.empty())
+            check_output_file("--output", options->output);
+          search(*options, world);
+        },
+        launched_options(options->search.timeout));
+  });
+}
+
+}  // namespace ringlet::cli

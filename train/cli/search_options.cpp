@@ -1,0 +1,100 @@
+#include "ringlet/train/cli/search_options.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+
+#include "ringlet/models/hub_cache.h"
+#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/data/hash.h"
+#include "ringlet/train/progress.h"
+
+namespace ringlet::cli {
+namespace {
+
+using train::TextRole;
+
+void add_prompt(CLI::App& command, const std::string& texts, std::optional<std::string>& prompt,
+                std::optional<std::string>& name, const std::string& usual) {
+  CLI::Option* const named =
+      command.add_option("--" + texts + "-prompt-name", name,
+                         "The folder's prompt before each text (" + usual + ", if there is one)");
+  command.add_option("--" + texts + "-prompt", prompt, "The text itself instead")->excludes(named);
+}
+
+/// All that decides about embeddings but prompts and texts.
+std::uint64_t model_key(const ModelOptions& options) {
+  const std::string settings = str(
+      options.device, ' ', options.dtype, ' ', options.matmul_precision, ' ', options.max_length,
+      ' ', options.normalize, ' ', options.pooling ? static_cast<int>(*options.pooling) : -1);
+  return train::mix64(train::hash_folder(models::cached_folder(options.model)),
+                      train::hash_text(settings));
+}
+
+train::EmbeddingCache open_cache(const SearchOptions& options, const comm::Group& world) {
+  if (options.cache_folder.empty() || world.rank() != 0) return {};
+  return {options.cache_folder, model_key(options.model)};
+}
+
+}  // namespace
+
+void add_search_options(CLI::App& command, SearchOptions& options) {
+  add_model_options(command, options.model, "A Sentence Transformers folder", "--model,MODEL");
+  add_prompt(command, "query", options.query_prompt, options.query_prompt_name, "query");
+  add_prompt(command, "corpus", options.corpus_prompt, options.corpus_prompt_name, "document");
+  add_number(command, "--batch-tokens", options.batch_tokens, 1, 1 << 24,
+             "Tokens of one forward, about")
+      ->capture_default_str();
+  command.add_option("--cache-folder", options.cache_folder,
+                     "Keeps embeddings: a run that was stopped continues, another one of the same "
+                     "model and texts computes none");
+  add_timeout(command, options.timeout);
+}
+
+BlockEmbedder::BlockEmbedder(const SearchOptions& options, const models::SentenceEncoder& model,
+                             const comm::Group& world)
+    : model_(model), world_(world), cache_(open_cache(options, world)) {
+  queries_ = for_role(TextRole::query, model,
+                      {.batch_tokens = options.batch_tokens,
+                       .prompt_name = options.query_prompt_name,
+                       .prompt = options.query_prompt});
+  corpus_ = for_role(TextRole::document, model,
+                     {.batch_tokens = options.batch_tokens,
+                      .prompt_name = options.corpus_prompt_name,
+                      .prompt = options.corpus_prompt});
+  for (const models::EncodeOptions& how : {queries_, corpus_}) model.prompt(how);  // or it throws
+}
+
+Tensor BlockEmbedder::queries(const std::vector<std::string>& texts) const {
+  Tensor all = empty({std::ssize(texts), model_.encoded_dimension()}, DType::f32, Device{});
+  std::int64_t done = 0;
+  embed("queries", texts, queries_, [&](const Tensor& rows) {
+    all.slice(done, done + rows.size(0)).copy_(rows);
+    done += rows.size(0);
+  });
+  return all;
+}
+
+void BlockEmbedder::corpus(const std::vector<std::string>& texts,
+                           const std::function<void(const Tensor&)>& use) const {
+  embed("documents", texts, corpus_, use);
+}
+
+void BlockEmbedder::embed(const char* what, const std::vector<std::string>& texts,
+                          const models::EncodeOptions& how,
+                          const std::function<void(const Tensor&)>& use) const {
+  const auto start = std::chrono::steady_clock::now();
+  std::int64_t done = 0;
+  train::for_each_block(model_, texts, how, cache_, world_, [&](const Tensor& rows) {
+    use(rows);
+    done += rows.size(0);
+    if (world_.rank() != 0) return;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    fmt::print(stderr, "{} of {} {}, {} texts/s\n", train::format_whole(done),
+               train::format_whole(std::ssize(texts)), what,
+               train::format_count(static_cast<double>(done) / seconds.count()));
+  });
+}
+
+}  // namespace ringlet::cli
