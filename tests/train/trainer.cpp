@@ -327,8 +327,8 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
                        InputError);
   Trainer more(*loss, {words::dataset(24, 2), words::dataset(8, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(more.train(),
-                       (at + ": was trained with --data 2 none, now words (8 rows); steps "
-                             "(--epochs, --max-steps) 18, now 32")
+                       (at + ": was trained with --data 2 none, now words (8 rows); --loss 2 "
+                             "none, now Module; steps (--epochs, --max-steps) 18, now 32")
                            .c_str(),
                        InputError);
 }
