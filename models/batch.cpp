@@ -136,7 +136,9 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   out.sentence_ids = ints(new_names, {out.sentences()});
   if (lengths.defined()) out.lengths = ints(new_real, {out.sentences()});
   if (labels.defined()) {
-    out.labels = empty({out.rows}, labels.dtype(), labels.device());
+    Shape shape = labels.shape();
+    shape[0] = out.rows;
+    out.labels = empty(shape, labels.dtype(), labels.device());
     for (std::size_t i = 0; i < chosen.size(); ++i)
       out.labels[static_cast<std::int64_t>(i)].copy_(labels[static_cast<std::int64_t>(chosen[i])]);
   }
@@ -152,6 +154,10 @@ void BatchBuilder::add_row(std::span<const std::span<const std::int32_t>> column
     column.tokens.insert(column.tokens.end(), columns[c].begin(), columns[c].end());
     column.sentences.push_back({global_row, begin, column.tokens.size()});
   }
+}
+
+void BatchBuilder::add_embedding(std::span<const float> values) {
+  embeddings_.insert(embeddings_.end(), values.begin(), values.end());
 }
 
 PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int32_t pad_id) const {
@@ -193,6 +199,10 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   if (padded) batch.lengths = ints(lengths, {batch.sentences()});
   if (!labels_.empty()) batch.labels = tensor(labels_, {batch.rows}, Device{});
   if (!scores_.empty()) batch.labels = tensor(scores_, {batch.rows}, Device{});
+  if (!embeddings_.empty())
+    batch.labels =
+        tensor(embeddings_,
+               {batch.rows, static_cast<std::int64_t>(embeddings_.size()) / batch.rows}, Device{});
   return batch;
 }
 

@@ -20,7 +20,7 @@ struct PackedBatch {
   Tensor cu_seqlens;     // (S + 1) i32, where sentences start; S = columns * rows
   Tensor lengths;        // (S) i32, real tokens of each sentence; undefined: no padding
   Tensor sentence_ids;   // (S) i32, row in the global batch * columns + column
-  Tensor labels;         // (rows) i64 classes or f32 scores; undefined without either
+  Tensor labels;         // (rows) i64 classes, f32 scores, or (rows, D) f32; or undefined
 
   std::int64_t rows = 0;
   std::int64_t columns = 1;
@@ -57,6 +57,8 @@ class BatchBuilder {
   void add_row(std::span<const std::span<const std::int32_t>> columns, std::int64_t global_row);
   void add_label(std::int64_t label) { labels_.push_back(label); }
   void add_score(float score) { scores_.push_back(score); }
+  /// Of a row; all have the same size.
+  void add_embedding(std::span<const float> values);
 
   /// `global_rows` 0 means the rows added here. With `padded`, every sentence is padded with
   /// `pad_id` to the longest of its column and `lengths` has the number of real tokens.
@@ -75,6 +77,7 @@ class BatchBuilder {
   std::vector<Column> ids_;
   std::vector<std::int64_t> labels_;
   std::vector<float> scores_;
+  std::vector<float> embeddings_;  // (rows, D)
 };
 
 }  // namespace ringlet::models

@@ -9,18 +9,12 @@ namespace {
 /// The rows of a rank's batches. A rank without any has a row, of which it takes an empty batch.
 std::shared_ptr<const TextDataset> rows_of_rank(const TextDataset& all, std::size_t batch_size,
                                                 std::size_t rank, std::size_t ranks) {
-  auto mine = std::make_shared<TextDataset>(all.name(), all.columns(), all.target());
-  const auto add = [&](std::size_t row) {
-    const RowTexts texts = all.texts(row);
-    const bool labels = all.target() == Target::label, scores = all.target() == Target::score;
-    mine->add_row({texts.begin(), texts.end()}, labels   ? all.label(row)
-                                                : scores ? all.score(row)
-                                                         : 0);
-  };
+  std::vector<std::size_t> mine;
   for (std::size_t begin = rank * batch_size; begin < all.size(); begin += ranks * batch_size)
-    for (std::size_t row = begin; row < std::min(begin + batch_size, all.size()); ++row) add(row);
-  if (mine->size() == 0) add(0);
-  return mine;
+    for (std::size_t row = begin; row < std::min(begin + batch_size, all.size()); ++row)
+      mine.push_back(row);
+  if (mine.empty()) mine.push_back(0);
+  return std::make_shared<const TextDataset>(all.select(mine));
 }
 
 }  // namespace

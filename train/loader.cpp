@@ -36,6 +36,13 @@ namespace {
 /// Batches that lie ready at most.
 constexpr std::size_t kAhead = 3;
 
+/// The labels of a batch without rows.
+Tensor no_labels(const TextDataset& data) {
+  if (data.target() == Target::embedding)
+    return empty({0, data.embeddings().size(1)}, DType::f32, Device{});
+  return empty({0}, data.target() == Target::label ? DType::i64 : DType::f32, Device{});
+}
+
 std::vector<const TextDataset*> pointers(const Datasets& datasets) {
   std::vector<const TextDataset*> all;
   for (const auto& dataset : datasets) all.push_back(dataset.get());
@@ -97,7 +104,9 @@ UpdateArguments Loader::arguments() const {
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
     const TextDataset& dataset = *datasets_[i];
     all[i == 0 ? "--data" : str("--data ", i + 1)] =
-        str(dataset.name(), " (", dataset.size(), " rows)");
+        str(dataset.name(), " (", dataset.size(), " rows",
+            dataset.target() == Target::embedding ? ", embeddings of " : "",
+            dataset.embeddings_from(), ")");
   }
   return all;
 }
@@ -213,11 +222,11 @@ models::PackedBatch Loader::build(const BatchRows& global, const std::vector<std
     builder.add_row(cache.row(row).spans(), static_cast<std::int64_t>(at));
     if (data.target() == Target::label) builder.add_label(data.label(row));
     if (data.target() == Target::score) builder.add_score(data.score(row));
+    if (data.target() == Target::embedding) builder.add_embedding(data.embedding(row));
   }
   models::PackedBatch batch =
       builder.build(static_cast<std::int64_t>(global.rows.size()), options_.padded, pad_id_);
-  if (mine.empty() && data.target() != Target::none)
-    batch.labels = empty({0}, data.target() == Target::label ? DType::i64 : DType::f32, Device{});
+  if (mine.empty() && data.target() != Target::none) batch.labels = no_labels(data);
   batch.dataset = global.dataset;
   batch.ranks = static_cast<std::int64_t>(options_.world_size);
   return batch;

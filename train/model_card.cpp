@@ -211,8 +211,8 @@ class Writer {
       for (const std::string& column : data.dataset->columns())
         columns += fmt::format("{}<code>{}</code>", columns.empty() ? "" : ", ", column);
       if (data.dataset->target() != Target::none)
-        columns += data.dataset->target() == Target::label ? ", <code>label</code>"
-                                                           : ", <code>score</code>";
+        columns += data.dataset->target() == Target::score ? ", <code>score</code>"
+                                                           : ", <code>label</code>";
       line("\n#### {}\n\n* Size: {} samples\n* Columns: {}", data.name,
            format_whole(static_cast<std::int64_t>(data.dataset->size())), columns);
       if (!data.loss.empty()) line("* Loss: {}", link("losses", data.loss));

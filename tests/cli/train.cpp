@@ -330,8 +330,8 @@ TEST_CASE("several files train with the loss their columns call for or the one t
   const std::string labels = (folder / "labels.csv").string();
   const std::string pairs = (folder / "pairs.tsv").string();
   const std::string losses =
-      "softmax, cosine, cosent, angle, mnrl, symmetric, triplet, contrastive, online_contrastive "
-      "or batch_hard";
+      "softmax, cosine, cosent, angle, mnrl, symmetric, triplet, contrastive, online_contrastive, "
+      "batch_hard or mse";
   const auto train = [&](Words more, const char* batch = "2") {
     fs::remove_all(folder / "out");
     return run(str("train --model tiny --batch ", batch, " --no-progress --output ",
@@ -401,7 +401,7 @@ TEST_CASE("each loss trains on its columns, alone and on two ranks") {
   check_refused(train(Words{"--data", scores, "--margin", "1"}),
                 "--margin: no loss of this run has it");
   check_refused(train(Words{"--data", labelled, "--matryoshka-dims", "8"}),
-                "--matryoshka-dims: softmax has a head of one width; expected other losses");
+                "--matryoshka-dims: softmax has one width; expected other losses");
   check_refused(train(Words{"--data", scores + ":triplet"}),
                 "--data " + scores + ": loss triplet needs an anchor, a positive and a negative");
   check_refused(train(Words{"--data", scores, "--negatives", "local"}),
@@ -505,4 +505,41 @@ TEST_CASE("a name of random weights names the published ones, bad input stays on
   CHECK_EQ(outcome.err,
            "minilm-l6: random weights; --model nreimers/MiniLM-L6-H384-uncased for the published "
            "ones\n");
+}
+
+TEST_CASE("a student learns the embeddings of its teacher, under each strategy alike") {
+  const TemporaryFolder folder;
+  const std::string student = RINGLET_TESTS_DIR "/oracles/mpnet",
+                    teacher = RINGLET_TESTS_DIR "/oracles/xlmr";
+  std::string lines = "sentence\n";
+  for (const char* who : {"A man", "Two dogs", "The choir", "A keeper"})
+    for (const char* what : {" runs.", " sings a song.", " is at home.", " sleeps in the snow."})
+      lines += std::string(who) + what + '\n';
+  ringlet::write_file(folder / "texts.csv", lines);
+  const std::string texts = (folder / "texts.csv").string();
+  const auto distance = [&](const std::string& model) {
+    const Outcome outcome =
+        run(str("evaluate --model ", model, " --data ", texts, " --teacher ", teacher, " --json"));
+    REQUIRE_EQ(outcome.code, 0);
+    return -nlohmann::json::parse(outcome.out)["negative_mse"].get<double>();
+  };
+  const auto train = [&](const std::string& more) {
+    fs::remove_all(folder / "out");
+    return run(str("train --model ", student, " --data ", texts, ":mse --batch 8 --lr 1e-3 ",
+                   "--max-steps 40 --no-progress --output ", (folder / "out").string(), ' ', more));
+  };
+  const double before = distance(student);
+  for (const char* strategy : {"", " --devices 2 --strategy ddp", " --devices 2 --strategy dp",
+                               " --devices 2 --strategy fsdp"}) {
+    CAPTURE(strategy);
+    REQUIRE_EQ(train("--teacher " + teacher + strategy).code, 0);
+    CHECK_LT(distance((folder / "out/model").string()), before / 4);
+  }
+  const std::string other = RINGLET_TESTS_DIR "/oracles/bert";
+  check_refused(train("--teacher " + other),
+                "--teacher " + other + ": its embeddings have 48 numbers, the model's 32");
+  check_refused(train(""), "loss mse: expected --teacher FOLDER");
+  check_refused(
+      run(str("train --model tiny --teacher ", teacher, " --output ", (folder / "out").string())),
+      "--teacher: no loss of this run is mse");
 }

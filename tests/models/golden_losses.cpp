@@ -10,6 +10,7 @@
 #include "ringlet/models/losses/contrastive_loss.h"
 #include "ringlet/models/losses/cosent_loss.h"
 #include "ringlet/models/losses/matryoshka_loss.h"
+#include "ringlet/models/losses/mse_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/triplet_loss.h"
 
@@ -90,6 +91,7 @@ std::vector<Golden> golden() {
     return std::make_shared<BatchHardTripletLoss>(encoder, TripletOptions{distance, margin});
   };
   const auto angle = std::make_shared<AnglELoss>(encoder);
+  const auto mse = std::make_shared<MSELoss>(encoder);
   using enum Distance;
   return {
       {"MNRL", ranking, {texts.a, texts.p}, {}, 0.015599598, {.0865166, .0873363}},
@@ -163,6 +165,8 @@ std::vector<Golden> golden() {
        {},
        0.994360590,
        {6.0257793, 2.5666696}},
+      {"MSE", mse, {texts.a}, texts.n1, 1.028906250, {.2928177}},
+      {"MSE, two columns", mse, {texts.a, texts.p}, texts.n1, 1.024427083, {.1464088, .1457701}},
   };
 }
 
@@ -233,9 +237,10 @@ TEST_CASE("losses of degenerate batches are finite") {
       CHECK(std::isfinite(norm(embeddings.grad())));
       return value.item<double>();
     };
-    const Tensor same = golden.labels.defined()
-                            ? zeros({kRows}, golden.labels.dtype(), golden.labels.device())
-                            : Tensor();
+    const Tensor same =
+        golden.labels.defined()
+            ? zeros(golden.labels.shape(), golden.labels.dtype(), golden.labels.device())
+            : Tensor();
     check(std::vector<Tensor>(golden.columns.size(), texts.a), golden.labels);  // duplicates
     check(std::vector<Tensor>(golden.columns.size(), zero), golden.labels);
     const double equal = check(golden.columns, same);

@@ -167,6 +167,31 @@ TEST_CASE("a rank without rows gets an empty batch with labels") {
   CHECK(last.labels.shape() == Shape{0});
 }
 
+TEST_CASE("rows with embeddings give them as the batch's labels, (rows, D)") {
+  TextDataset data("texts", {"sentence"}, Target::none);
+  for (const char* text : {"a", "b", "c"}) data.add_row(std::vector<std::string_view>{text});
+  CHECK_THROWS_AS(data.set_embeddings(zeros({2, 2}), "teacher"), Error);
+  data.set_embeddings(tensor(std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2}), "teacher");
+  CHECK_THROWS_AS(data.set_embeddings(zeros({3, 2}), "again"), Error);
+  CHECK_THROWS_AS(data.score(0), Error);
+  const std::vector<std::size_t> rows{2, 0};
+  const TextDataset chosen = data.select(rows);
+  CHECK(chosen.texts(0)[0] == "c");
+  CHECK(chosen.embeddings().to_vector() == std::vector<float>{5, 6, 1, 2});
+  const auto shared = std::make_shared<const TextDataset>(data);
+  std::multiset<float> firsts;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    Loader loader({shared}, words::tokenizer(),
+                  {.batch_size = 1, .shuffle = false, .rank = rank, .world_size = 2});
+    for (const PackedBatch& batch : loader) {
+      CHECK(batch.labels.shape() == Shape{batch.rows, 2});
+      if (batch.rows == 1) firsts.insert(batch.labels.to_vector()[0]);
+    }
+    CHECK(loader.arguments().at("--data") == "texts (3 rows, embeddings of teacher)");
+  }
+  CHECK(firsts == std::multiset<float>{1, 3, 5});
+}
+
 TEST_CASE("texts are cut to max_length, and padded where asked") {
   const auto data =
       std::make_shared<TextDataset>("rows", std::vector<std::string>{"sentence"}, Target::none);

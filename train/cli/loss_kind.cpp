@@ -8,6 +8,7 @@
 #include "ringlet/models/losses/cosent_loss.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/matryoshka_loss.h"
+#include "ringlet/models/losses/mse_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/losses/triplet_loss.h"
@@ -42,7 +43,8 @@ const Rule& rule_of(LossKind kind) {
       {3, 3, {Target::none}, "an anchor, a positive and a negative", false, false, true, true},
       {2, 2, {Target::score, Target::label}, pair_and_score, false, false, true, true},
       {2, 2, {Target::label}, "a pair of sentences and a label, 0 or 1", true, false, true, true},
-      {1, 1, {Target::label}, "a sentence and a label", true, false, true, true}};
+      {1, 1, {Target::label}, "a sentence and a label", true, false, true, true},
+      {1, kMost, {Target::none}, "sentences without label or score"}};
   return kRules[static_cast<std::size_t>(kind)];
 }
 
@@ -74,9 +76,9 @@ void check_loss_options(const LossOptions& options, const std::vector<LossKind>&
   check("--scale", options.scale.has_value(), &Rule::scale);
   check("--margin", options.margin.has_value(), &Rule::margin);
   check("--distance", options.distance.has_value(), &Rule::distance);
-  if (!options.matryoshka_dims.empty() &&
-      std::ranges::find(losses, LossKind::softmax) != losses.end())
-    fail_input("--matryoshka-dims: softmax has a head of one width; expected other losses");
+  for (const LossKind whole : {LossKind::softmax, LossKind::mse})
+    if (!options.matryoshka_dims.empty() && std::ranges::find(losses, whole) != losses.end())
+      fail_input("--matryoshka-dims: ", kLosses(whole), " has one width; expected other losses");
   if (options.distance == models::Distance::manhattan &&
       std::ranges::find(losses, LossKind::batch_hard) != losses.end())
     fail_input("--distance manhattan: batch_hard has euclidean and cosine");
@@ -93,6 +95,7 @@ LossKind deduce_loss(const TextDataset& data, const std::string& where) {
     case Target::score:
       return LossKind::cosine;
     case Target::none:
+    case Target::embedding:
       break;
   }
   return LossKind::mnrl;
@@ -154,9 +157,11 @@ std::shared_ptr<models::EmbeddingLoss> plain_loss(LossKind kind, const LossOptio
     case LossKind::online_contrastive:
       return std::make_shared<models::OnlineContrastiveLoss>(encoder, contrastive);
     case LossKind::batch_hard:
+      return std::make_shared<models::BatchHardTripletLoss>(encoder, triplet);
+    case LossKind::mse:
       break;
   }
-  return std::make_shared<models::BatchHardTripletLoss>(encoder, triplet);
+  return std::make_shared<models::MSELoss>(encoder);
 }
 
 }  // namespace

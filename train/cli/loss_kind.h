@@ -27,12 +27,13 @@ enum class LossKind {
   triplet,
   contrastive,
   online_contrastive,
-  batch_hard
+  batch_hard,
+  mse
 };
-inline constexpr Names<LossKind, 10> kLosses{
+inline constexpr Names<LossKind, 11> kLosses{
     "loss",
     {"softmax", "cosine", "cosent", "angle", "mnrl", "symmetric", "triplet", "contrastive",
-     "online_contrastive", "batch_hard"}};
+     "online_contrastive", "batch_hard", "mse"}};
 
 /// Options of losses that have them; unset: the loss's default.
 struct LossOptions {

@@ -60,6 +60,9 @@ void add_data_options(CLI::App& command, DataOptions& data) {
                          kMaxGuessedLabels));
   add_score_scale(command, data.score_scale);
   add_loss_options(command, data.losses);
+  command.add_option("--teacher", data.teacher,
+                     "mse: the folder of a model; a row's embeddings should be that of its first "
+                     "text there");
 }
 
 void add_strategy_options(CLI::App& command, TrainOptions& options) {

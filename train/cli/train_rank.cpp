@@ -182,11 +182,12 @@ void check_random_weights(const TrainPlan& plan) {
                "found ", options.memory_limit);
 }
 
-void train_rank(const TrainPlan& plan, const comm::Group& group) {
+void train_rank(TrainPlan plan, const comm::Group& group) {
   const TrainOptions& options = plan.options;
   const bool first = group.rank() == 0;
   const models::SentenceEncoder encoder =
       plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
+  teach(plan.data, options.data.teacher, encoder, group);
   const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
   const Losses losses = make_losses(plan.data, options.data.losses, encoder);
   train::TrainingArguments arguments = training_arguments(options, plan.data);

@@ -12,6 +12,6 @@ void check_random_weights(const TrainPlan& plan);
 
 /// Trains on this rank; rank 0 shows and writes. After SIGINT or SIGTERM on any rank all save at
 /// the end of the step and throw Interrupted.
-void train_rank(const TrainPlan& plan, const comm::Group& group);
+void train_rank(TrainPlan plan, const comm::Group& group);
 
 }  // namespace ringlet::cli

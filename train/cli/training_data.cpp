@@ -9,6 +9,8 @@
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/data/synthetic.h"
+#include "ringlet/train/encode_together.h"
+#include "ringlet/train/evaluators/evaluator.h"
 
 namespace ringlet::cli {
 namespace {
@@ -152,7 +154,27 @@ TrainingData read_training_data(const DataOptions& options) {
   std::vector<LossKind> losses;
   for (const Source& source : data.sources) losses.push_back(source.loss);
   check_loss_options(options.losses, losses);
+  const bool distils = std::ranges::find(losses, LossKind::mse) != losses.end();
+  if (distils != !options.teacher.empty())
+    fail_input(distils ? "loss mse: expected --teacher FOLDER"
+                       : "--teacher: no loss of this run is mse");
   return data;
+}
+
+void teach(TrainingData& data, const std::string& teacher, const models::SentenceEncoder& student,
+           const comm::Group& group) {
+  if (teacher.empty()) return;
+  const auto encoder = models::SentenceEncoder::from_pretrained(teacher, student.device());
+  if (encoder.encoded_dimension() != student.dimension())
+    fail_input("--teacher ", teacher, ": its embeddings have ", encoder.encoded_dimension(),
+               " numbers, the model's ", student.dimension());
+  for (Source& source : data.sources) {
+    if (source.loss != LossKind::mse) continue;
+    auto taught = std::make_shared<TextDataset>(*source.dataset);
+    taught->set_embeddings(
+        train::encode_together(encoder, train::column_texts(*taught, 0), {}, group), teacher);
+    source.dataset = taught;
+  }
 }
 
 void add_score_scale(CLI::App& command, double& scale) {

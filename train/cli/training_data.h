@@ -26,6 +26,7 @@ struct DataOptions {
   std::vector<std::string> data;  // FILE or FILE:LOSS
   std::string loss;               // for files that name none; empty: by their columns
   LossOptions losses;
+  std::string teacher;            // a folder, for mse
   std::vector<std::string> eval;  // see read_evaluation_data
   std::string columns;            // renames, "premise=sentence1,…", each of some file's column
   int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
@@ -53,6 +54,11 @@ struct TrainingData {
 /// Reads all files; with none given, makes the project's own NLI and scored pairs. A loss that does
 /// not suit its columns is InputError that names the file.
 TrainingData read_training_data(const DataOptions& options);
+
+/// Gives the data sets of mse the teacher's embeddings of their first column, which all ranks
+/// compute together.
+void teach(TrainingData& data, const std::string& teacher, const models::SentenceEncoder& student,
+           const comm::Group& group);
 
 /// Adds --score-scale.
 void add_score_scale(CLI::App& command, double& scale);

@@ -41,6 +41,41 @@ float TextDataset::score(std::size_t row) const {
   return scores_[row];
 }
 
+std::span<const float> TextDataset::embedding(std::size_t row) const {
+  RINGLET_CHECK(target_ == Target::embedding && row < rows_, "[TextDataset] ", name_, ": row ", row,
+                " has no embedding");
+  const auto size = static_cast<std::size_t>(embeddings_.size(1));
+  return {embeddings_.data<float>() + row * size, size};
+}
+
+void TextDataset::set_embeddings(Tensor table, std::string from) {
+  RINGLET_CHECK(target_ == Target::none && table.dim() == 2 &&
+                    table.size(0) == static_cast<std::int64_t>(rows_),
+                "[TextDataset] ", name_, ": embeddings of shape ", table.shape(), " for ", rows_,
+                " rows without a target");
+  target_ = Target::embedding;
+  embeddings_ = table.to(Device{}).to(DType::f32);
+  embeddings_from_ = std::move(from);
+}
+
+TextDataset TextDataset::select(std::span<const std::size_t> rows) const {
+  const bool has_embeddings = target_ == Target::embedding;
+  TextDataset out(name_, columns_, has_embeddings ? Target::none : target_);
+  for (const std::size_t row : rows) {
+    const RowTexts columns = texts(row);
+    const double target = target_ == Target::label   ? label(row)
+                          : target_ == Target::score ? double{score(row)}
+                                                     : 0;
+    out.add_row({columns.begin(), columns.end()}, target);
+  }
+  if (!has_embeddings) return out;
+  Tensor table = empty({std::ssize(rows), embeddings_.size(1)}, DType::f32, Device{});
+  for (std::int64_t i = 0; i < std::ssize(rows); ++i)
+    table[i].copy_(embeddings_[static_cast<std::int64_t>(rows[static_cast<std::size_t>(i)])]);
+  out.set_embeddings(table, embeddings_from_);
+  return out;
+}
+
 void TextDataset::add_row(std::span<const std::string_view> texts, double target) {
   RINGLET_CHECK_EQ(texts.size(), columns_.size(), "[TextDataset] ", name_, ": texts in a row");
   if (target_ == Target::label) {

@@ -10,13 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "ringlet/core/tensor/tensor.h"
+
 namespace ringlet::train {
 
 /// The target of a row, in addition to its texts.
 enum class Target {
   none,
-  label,  ///< a class, 0, 1, 2, …
-  score,  ///< a similarity, usually in [0, 1]
+  label,      ///< a class, 0, 1, 2, …
+  score,      ///< a similarity, usually in [0, 1]
+  embedding,  ///< a vector, as of a teacher
 };
 
 inline constexpr std::size_t kMaxColumns = 16;
@@ -34,7 +37,7 @@ struct RowTexts {
 
 /// A table of 1 to 16 text columns and a label, a score or neither. All text lies in one buffer, so
 /// a million pairs cost their bytes and 20 bytes a row. Error for a wrong row number, or a label
-/// where there are scores (or the reverse).
+/// where there are scores (or the reverse). Embeddings are set once for all rows.
 class TextDataset {
  public:
   TextDataset(std::string name, std::vector<std::string> columns, Target target);
@@ -50,9 +53,18 @@ class TextDataset {
   float score(std::size_t row) const;
   /// Largest label + 1; 0 without labels.
   int num_labels() const { return num_labels_; }
+  /// (D) of row `row` of the table.
+  std::span<const float> embedding(std::size_t row) const;
+  const Tensor& embeddings() const { return embeddings_; }
+  /// The model that made them.
+  const std::string& embeddings_from() const { return embeddings_from_; }
 
   /// `target` is the label or the score; ignored if the target is `none`.
   void add_row(std::span<const std::string_view> texts, double target = 0);
+  /// Gives rows without a target the rows of `table`, (rows, D) f32 on a CPU.
+  void set_embeddings(Tensor table, std::string from);
+  /// A copy of these rows.
+  TextDataset select(std::span<const std::size_t> rows) const;
   /// Frees memory that growth has left over.
   void shrink_to_fit();
 
@@ -71,6 +83,8 @@ class TextDataset {
   std::vector<std::uint64_t> ends_;  // (rows, columns): where each text ends in text_
   std::vector<std::int32_t> labels_;
   std::vector<float> scores_;
+  Tensor embeddings_;  // (rows, D)
+  std::string embeddings_from_;
 };
 
 using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
