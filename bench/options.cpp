@@ -123,8 +123,15 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
   app.add_option("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)")
       ->default_str("");
-  app.add_option("--data", o.data, "train on these files instead, FILE or FILE:LOSS")
-      ->default_str("");
+  CLI::Option* const data =
+      app.add_option("--data", o.data, "train on these files instead, FILE or FILE:LOSS")
+          ->default_str("");
+  app.add_option("--loss", o.loss, "of drawn pairs: softmax or mnrl")
+      ->check(CLI::IsMember({"softmax", "mnrl"}))
+      ->excludes(data);
+  cli::add_choice(
+      app, "--negatives", o.loss_options.negatives, models::kNegatives,
+      "of a ranking loss: global, which gathers the embeddings of all devices, or local");
   app.add_flag("--padded", o.padded, "pad every sentence to the longest of its column");
   app.add_option("--recipe", o.recipe,
                  "ringlet: packed, one forward for all columns; reference: padded, one forward per "
@@ -148,6 +155,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   o.algorithm = comm::parse_algorithm(algorithm);
   o.padded = o.padded || o.per_column();
+  if (o.data.empty()) check_loss_options(o.loss_options, {cli::kLosses.parse(o.loss)});
   return o;
 }
 

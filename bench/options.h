@@ -10,6 +10,7 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/device.h"
+#include "ringlet/train/cli/loss_kind.h"
 #include "ringlet/train/step_graphs.h"
 
 namespace ringlet::bench {
@@ -29,6 +30,8 @@ struct ThroughputOptions {
   std::string precision = "highest";  // of f32 products
   std::string histogram;
   std::vector<std::string> data;
+  std::string loss = "softmax";  // of drawn pairs
+  cli::LossOptions loss_options;
   bool padded = false;
   std::string recipe = "ringlet";
   int threads = 0;  // per device; on entry 0: all processors divided among devices

@@ -7,7 +7,6 @@
 
 #include "lengths.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/training_data.h"
 #include "ringlet/train/loader.h"
@@ -40,10 +39,10 @@ class DrawnSource final : public Source {
         share_(share),
         lengths_(options.histogram),
         model_(model_of(options.model, special_tokens)),
-        loss_(model_, 3) {}
+        loss_(cli::make_loss(cli::kLosses.parse(options.loss), options.loss_options, model_, 3)) {}
 
   SentenceEncoder& model() override { return model_; }
-  models::Loss& loss() override { return loss_; }
+  models::Loss& loss() override { return *loss_; }
   const models::PackedBatch& next() override {
     return batch_ = lengths_.batch(
                step_++, options_.batch * share_.devices * share_.ranks, model_.config().vocab_size,
@@ -56,7 +55,7 @@ class DrawnSource final : public Source {
   Share share_;
   Lengths lengths_;
   SentenceEncoder model_;
-  models::SoftmaxLoss loss_;
+  std::shared_ptr<models::Loss> loss_;
   std::int64_t step_ = 0;
   models::PackedBatch batch_;
 };
@@ -64,6 +63,7 @@ class DrawnSource final : public Source {
 cli::TrainingData read_files(const ThroughputOptions& options) {
   cli::DataOptions files;
   files.data = options.data;
+  files.losses = options.loss_options;
   return cli::read_training_data(files);
 }
 
@@ -88,7 +88,7 @@ class FileSource final : public Source {
  public:
   FileSource(const ThroughputOptions& options, Share share, const cli::TrainingData& data)
       : model_(model_for(data, options.model)),
-        loss_(cli::make_losses(data, {}, model_).all),
+        loss_(cli::make_losses(data, options.loss_options, model_).all),
         loader_(data.datasets(), model_.tokenizer(),
                 {.batch_size = static_cast<std::size_t>(options.batch),
                  .dealing = options.per_column() ? train::Dealing::round_robin
@@ -130,9 +130,9 @@ std::string describe_data(const ThroughputOptions& options) {
   if (!options.data.empty())
     return fmt::format("{} rows of {} file(s)", rows(read_files(options).datasets()),
                        options.data.size());
-  return fmt::format("lengths of {} ({:.2f} tokens per pair)",
+  return fmt::format("lengths of {} ({:.2f} tokens per pair), loss {}",
                      std::filesystem::path(options.histogram).filename().string(),
-                     Lengths(options.histogram).mean_tokens_per_pair());
+                     Lengths(options.histogram).mean_tokens_per_pair(), options.loss);
 }
 
 }  // namespace ringlet::bench

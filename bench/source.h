@@ -30,8 +30,8 @@ class Source {
   virtual double hf_rows_per_pair() const { return 1; }
 };
 
-/// Random ids with the histogram's lengths and SoftmaxLoss of three labels; with options.data, the
-/// files' rows and the losses for their columns. `options` outlives it.
+/// Random ids with the histogram's lengths and options.loss, of three labels; with options.data,
+/// the files' rows and the losses for their columns. `options` outlives it.
 std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share);
 
 /// Its data, for a report. Creates no model; InputError if the data cannot be read.

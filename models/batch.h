@@ -57,7 +57,7 @@ class BatchBuilder {
   void add_row(std::span<const std::span<const std::int32_t>> columns, std::int64_t global_row);
   void add_label(std::int64_t label) { labels_.push_back(label); }
   void add_score(float score) { scores_.push_back(score); }
-  /// Of a row; all have the same size.
+  /// The label of a row; all have the same size.
   void add_embedding(std::span<const float> values);
 
   /// `global_rows` 0 means the rows added here. With `padded`, every sentence is padded with
