@@ -1,13 +1,14 @@
 """Trains an encoder with Sentence Transformers for comparison with `ringlet train` on the same rows and steps.
 
-SNLI dev with SoftmaxLoss and STSB train with CosineSimilarityLoss in turn (round robin, SNLI first), or --job ranking:
-anchors of SNLI dev with an entailment and a contradiction, with MultipleNegativesRankingLoss. One batch a step, AdamW
+The reference's job, in turn (round robin): SNLI dev's odd rows in MultiNLI's form and its even rows with SoftmaxLoss
+each, STSB train with CosineSimilarityLoss. Or --job ranking: anchors of SNLI dev with an entailment and a contradiction,
+with MultipleNegativesRankingLoss. One batch a step, AdamW
 without decay, clip 1.0, linear schedule with 10 % warm-up. Then STSB dev Spearman.
 
 usage: python scripts/oracles/compare_training.py --model FOLDER --data $RINGLET_DATA --rows rows --steps 360
            [--job ranking] [--seeds 1 2 3] [--ours FOLDER_THAT_RINGLET_TRAINED]
-`rows` holds the training rows in their order, snli.jsonl and stsb.csv, or triplets.jsonl: taken as they are if they
-exist, drawn and written otherwise. ringlet then trains on these files without shuffling.
+`rows` holds the training rows in their order, multinli.jsonl, snli.jsonl and stsb.csv, or triplets.jsonl: taken as they
+are if they exist, drawn and written otherwise. ringlet then trains on these files without shuffling.
 """
 
 import argparse
@@ -88,18 +89,19 @@ def prepare_triplets(arguments):
 
 
 def prepare_pairs(arguments):
-    snli_path, stsb_path = arguments.rows / "snli.jsonl", arguments.rows / "stsb.csv"
-    needed = (arguments.steps + 1) // 2 * arguments.batch
+    nli_paths, stsb_path = [arguments.rows / f"{name}.jsonl" for name in ("multinli", "snli")], arguments.rows / "stsb.csv"
+    needed = (arguments.steps + 2) // 3 * arguments.batch
     draw = random.Random(0)
-    if not snli_path.exists():
-        lines = snli_rows(arguments)
-        write_lines(snli_path, (lines[i] for i in order(len(lines), needed, draw)))
+    for path, lines, more in zip(nli_paths, (snli_rows(arguments)[1::2], snli_rows(arguments)[::2]),
+                                 ({"genre": "captions", "annotator_labels": []}, {})):
+        if not path.exists():
+            write_lines(path, (json.dumps(json.loads(lines[i]) | more) for i in order(len(lines), needed, draw)))
     if not stsb_path.exists():
         rows = read_csv(arguments.data / "stsb" / "stsb-en-train.csv")
         with open(stsb_path, "w", encoding="utf-8", newline="") as out:
             csv.writer(out, lineterminator="\n").writerows(rows[i] for i in order(len(rows), needed, draw))
-    return [[(row["sentence1"], row["sentence2"], LABELS[row["gold_label"]]) for row in read_lines(snli_path)],
-            [(a, b, float(score) / 5) for a, b, score in read_csv(stsb_path)]]
+    return [*([(row["sentence1"], row["sentence2"], LABELS[row["gold_label"]]) for row in read_lines(path)]
+              for path in nli_paths), [(a, b, float(score) / 5) for a, b, score in read_csv(stsb_path)]]
 
 
 def read_csv(path):
@@ -116,8 +118,8 @@ def stsb_dev(encoder, arguments):
 
 def make_losses(encoder, arguments):
     if arguments.job == "reference":
-        return (losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3),
-                losses.CosineSimilarityLoss(encoder))
+        nli = (losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3) for _ in range(2))
+        return (*nli, losses.CosineSimilarityLoss(encoder))
     if arguments.mini_batch:
         return (losses.CachedMultipleNegativesRankingLoss(encoder, mini_batch_size=arguments.mini_batch),)
     return (losses.MultipleNegativesRankingLoss(encoder),)
@@ -144,7 +146,7 @@ def train(encoder, data, arguments):
         optimizer.step()
         scheduler.step()
         values[which].append(value.item())
-        if step % 20 < 2:
+        if step % 21 < 3:
             print(f"  step {step} data set {which} loss {value.item():.4f}, "
                   f"{(step + 1) * arguments.batch / (time.time() - started):.1f} pairs/s", flush=True)
     return values

@@ -353,11 +353,17 @@ TEST_CASE("several files train with the loss their columns call for or the one t
                 "--data " + pairs + ":softmaks: unknown loss 'softmaks'; expected " + losses);
   check_refused(train(str("--data ", pairs, " --loss x")),
                 "--loss: unknown loss 'x'; expected " + losses);
-  check_refused(train(str("--data ", pairs, " --eval ", pairs)),
+  check_refused(train(str("--data ", labels, " --eval ", pairs)),
                 "--eval " + pairs +
                     ": expected pairs of sentences with scores or labels, triplets, relevant pairs "
                     "(query-id, corpus-id, score), or a query with positive and negative texts");
   CHECK_FALSE(fs::exists(folder / "out"));
+  // A loss needs no evaluator.
+  REQUIRE_EQ(train(str("--data ", pairs, " --eval ", pairs)).code, 0);
+  const std::string metrics = ringlet::read_file(folder / "out/metrics.jsonl");
+  CHECK(metrics.find("\"eval_loss\":") != std::string::npos);
+  const std::string card = ringlet::read_file(folder / "out/model/README.md");
+  CHECK(card.find("LabelAccuracyEvaluator") == std::string::npos);
 }
 
 TEST_CASE("each loss trains on its columns, alone and on two ranks") {

@@ -110,6 +110,8 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
   if (of_file == EvaluatorKind::reranking) return reranking_data(source, name);
   const auto dataset = std::make_shared<const TextDataset>(source.read(source.file));
   const auto kind = source.kind ? source.kind : kind_of_rows(*dataset, source.classes);
+  if (!kind && source.has_loss && source.has_loss(*dataset))
+    return {name, dataset, nullptr, dataset->size(), "rows", /*loss_alone=*/true};
   if (!kind)
     fail_input(place(source),
                ": expected pairs of sentences with scores or labels, triplets, relevant pairs "

@@ -24,10 +24,11 @@ struct EvaluationData {
   std::string name;  // in metrics and names of tables
   /// The rows; null for retrieval and reranking.
   std::shared_ptr<const train::TextDataset> dataset;
-  /// Null for label accuracy, which needs the trained classifier.
+  /// Null for label accuracy, which needs the trained classifier, and without an evaluator.
   std::shared_ptr<const train::Evaluator> evaluator;
-  std::size_t rows = 0;   // or queries
-  const char* unit = "";  // "pairs"
+  std::size_t rows = 0;     // or queries
+  const char* unit = "";    // "pairs"
+  bool loss_alone = false;  // no evaluator suits the columns
 
   const char* kind() const;  // the evaluator's class
 };
@@ -41,6 +42,8 @@ struct EvaluationSource {
   std::string corpus = {}, queries = {};             // files of retrieval; empty: next to `file`
   std::string columns = {};                          // renames, as of --columns
   std::function<train::TextDataset(const std::string& file)> read = {};
+  /// Whether a loss is trained on such rows. They then need no evaluator.
+  std::function<bool(const train::TextDataset&)> has_loss = {};
 };
 
 /// By the columns of the file:

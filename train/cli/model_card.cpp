@@ -14,7 +14,7 @@ std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& enco
   for (std::size_t i = 0; i < trained.size(); ++i)
     card.train_datasets.push_back({plan.data.sources[i].dataset, trained[i], losses.kinds[i]});
   for (const EvaluationData& eval : plan.data.eval) {
-    card.evaluators.push_back({eval.kind(), eval.name});
+    if (!eval.loss_alone) card.evaluators.push_back({eval.kind(), eval.name});
     if (!eval.dataset) continue;
     const auto source = plan.data.source_like(*eval.dataset);
     card.eval_datasets.push_back({eval.dataset, eval.name, source ? losses.kinds[*source] : ""});

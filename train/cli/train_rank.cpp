@@ -195,7 +195,9 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
   add_eval_losses(trainer, plan.data);
   for (const EvaluationData& eval : plan.data.eval)
-    add_evaluator(trainer, eval, encoder, losses.classifier, arguments.per_device_eval_batch_size);
+    if (!eval.loss_alone)
+      add_evaluator(trainer, eval, encoder, losses.classifier,
+                    arguments.per_device_eval_batch_size);
 
   if (options.evaluation.early_stopping.patience > 0)
     trainer.add_callback(train::early_stopping(trainer, options.evaluation.early_stopping));

@@ -99,8 +99,11 @@ int classes_of(const std::vector<Source>& sources) {
   return 0;
 }
 
-std::vector<EvaluationData> read_eval(const DataOptions& options,
-                                      const std::vector<Source>& sources, SharedColumns& columns) {
+std::vector<EvaluationData> read_eval(const DataOptions& options, const TrainingData& training,
+                                      SharedColumns& columns) {
+  const auto has_loss = [&](const TextDataset& data) {
+    return training.source_like(data).has_value();
+  };
   const auto read = [&](const std::string& file) {
     return columns.read(file, {.columns = options.columns, .score_scale = options.score_scale});
   };
@@ -109,9 +112,10 @@ std::vector<EvaluationData> read_eval(const DataOptions& options,
   for (std::size_t i = 0; i < names.size(); ++i)
     all.push_back(read_evaluation_data({.option = "--eval",
                                         .file = options.eval[i],
-                                        .classes = classes_of(sources),
+                                        .classes = classes_of(training.sources),
                                         .columns = options.columns,
-                                        .read = read},
+                                        .read = read,
+                                        .has_loss = has_loss},
                                        names[i]));
   return all;
 }
@@ -149,7 +153,7 @@ TrainingData read_training_data(const DataOptions& options) {
   SharedColumns columns(options.columns);
   for (const std::string& text : options.data)
     data.sources.push_back(read_source(text, options, columns));
-  if (!options.eval.empty()) data.eval = read_eval(options, data.sources, columns);
+  if (!options.eval.empty()) data.eval = read_eval(options, data, columns);
   columns.check_found();
   std::vector<LossKind> losses;
   for (const Source& source : data.sources) losses.push_back(source.loss);
