@@ -130,9 +130,12 @@ std::string describe_data(const ThroughputOptions& options) {
   if (!options.data.empty())
     return fmt::format("{} rows of {} file(s)", rows(read_files(options).datasets()),
                        options.data.size());
-  return fmt::format("lengths of {} ({:.2f} tokens per pair), loss {}",
+  const bool ranking = options.loss == "mnrl";
+  const auto negatives = options.loss_options.negatives.value_or(models::Negatives::global);
+  return fmt::format("lengths of {} ({:.2f} tokens per pair), loss {}{}",
                      std::filesystem::path(options.histogram).filename().string(),
-                     Lengths(options.histogram).mean_tokens_per_pair(), options.loss);
+                     Lengths(options.histogram).mean_tokens_per_pair(), options.loss,
+                     ranking ? str(" with ", models::kNegatives(negatives), " negatives") : "");
 }
 
 }  // namespace ringlet::bench

@@ -1,5 +1,5 @@
-// MSELoss: the embeddings should be those of a teacher, given with each row. Knowledge distillation,
-// or a language learned from translations (Reimers and Gurevych 2020).
+// MSELoss: the embeddings should be those of a teacher, given with each row. Knowledge
+// distillation, or a language learned from translations (Reimers and Gurevych 2020).
 #pragma once
 
 #include "ringlet/models/losses/embedding_loss.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/train/data/readers.h"
@@ -139,6 +140,20 @@ TEST_CASE("on two ranks, and from kept embeddings, the negatives are the same") 
     CHECK_EQ(ringlet::read_file(job.folder / name), ringlet::read_file(job.folder / "alone.jsonl"));
 }
 
+TEST_CASE("a text of the corpus that is a positive but for its ends is no negative") {
+  const Mining job;
+  ringlet::write_file(job.folder / "corpus.txt", "\n The dogs are running. \nA cat.\n");
+  job.mine("mined.jsonl", "--num-negatives 5 --corpus " + job.path("corpus.txt"));
+  std::set<std::string> negatives;
+  for (const json& row : rows_of_jsonl(job.folder / "mined.jsonl")) {
+    negatives.insert(row["negative"].get<std::string>());
+    if (row["anchor"] == "Two dogs run.") CHECK_NE(row["negative"], "The dogs are running.");
+  }
+  CHECK(negatives == std::set<std::string>{"A cat.", "A person makes music.",
+                                           "A train is leaving the station.", "He plays, it seems.",
+                                           "The dogs are running."});
+}
+
 TEST_CASE("search gives the best documents of each query, with their ids") {
   const TemporaryFolder folder;
   ringlet::write_file(folder / "corpus.csv",
@@ -174,6 +189,16 @@ TEST_CASE("mine and search refuse files and options that do not fit, and write n
   refused("--range-min 4 --range-max 6",
           "range_max 6: expected at least 7, range_min plus num_negatives");
   refused("--query-prompt x --query-prompt-name y", "--query-prompt-name excludes --query-prompt");
+  refused("--output-format n-tuple --num-negatives 15",
+          "--output-format n-tuple: expected --num-negatives of at most 14, found 15");
+  refused("--cache-folder " + kSearchModel + "/kept",
+          "--cache-folder " + kSearchModel + "/kept: expected one outside the model's");
+  ringlet::write_file(job.folder / "corpus.json", "{\"text\": \"a\"}\n");
+  refused("--corpus " + job.path("corpus.json"),
+          "--corpus " + job.path("corpus.json") +
+              ": expected lines of text, found JSON; its name ends in .jsonl");
+  check_refused(str("search ", kSearchModel, " --queries - --corpus -"),
+                "--corpus -: --queries reads standard input");
   refused("--corpus-prompt-name y", "prompt name 'y': expected one of 'document', 'query'");
   ringlet::write_file(job.folder / "empty.csv", "id,text\n");
   refused("--corpus " + job.path("empty.csv"),

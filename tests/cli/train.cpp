@@ -407,7 +407,7 @@ TEST_CASE("each loss trains on its columns, alone and on two ranks") {
   check_refused(train(Words{"--data", scores, "--margin", "1"}),
                 "--margin: no loss of this run has it");
   check_refused(train(Words{"--data", labelled, "--matryoshka-dims", "8"}),
-                "--matryoshka-dims: softmax has one width; expected other losses");
+                "--matryoshka-dims: softmax needs whole embeddings; expected other losses");
   check_refused(train(Words{"--data", scores + ":triplet"}),
                 "--data " + scores + ": loss triplet needs an anchor, a positive and a negative");
   check_refused(train(Words{"--data", scores, "--negatives", "local"}),
@@ -517,12 +517,19 @@ TEST_CASE("a student learns the embeddings of its teacher, under each strategy a
   const TemporaryFolder folder;
   const std::string student = RINGLET_TESTS_DIR "/oracles/mpnet",
                     teacher = RINGLET_TESTS_DIR "/oracles/xlmr";
-  std::string lines = "sentence\n";
+  std::string lines = "sentence1,sentence2\n";
+  const auto shouted = [](std::string text) {
+    for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return text;
+  };
   for (const char* who : {"A man", "Two dogs", "The choir", "A keeper"})
-    for (const char* what : {" runs.", " sings a song.", " is at home.", " sleeps in the snow."})
-      lines += std::string(who) + what + '\n';
+    for (const char* what : {" runs.", " sings a song.", " is at home.", " sleeps in the snow."}) {
+      const std::string text = std::string(who) + what;
+      lines += text + ',' + shouted(text) + '\n';  // other tokens for the teacher
+    }
   ringlet::write_file(folder / "texts.csv", lines);
   const std::string texts = (folder / "texts.csv").string();
+  // evaluate embeds the first column by the teacher, the second one by the student.
   const auto distance = [&](const std::string& model) {
     const Outcome outcome =
         run(str("evaluate --model ", model, " --data ", texts, " --teacher ", teacher, " --json"));
@@ -531,20 +538,31 @@ TEST_CASE("a student learns the embeddings of its teacher, under each strategy a
   };
   const auto train = [&](const std::string& more) {
     fs::remove_all(folder / "out");
-    return run(str("train --model ", student, " --data ", texts, ":mse --batch 8 --lr 1e-3 ",
-                   "--max-steps 40 --no-progress --output ", (folder / "out").string(), ' ', more));
+    return run(str("train --model ", student, " --data ", texts, ":mse --eval ", texts,
+                   " --lr 1e-3 --max-steps 40 --eval-steps 20 --no-progress --output ",
+                   (folder / "out").string(), ' ', more));
+  };
+  const auto last_loss = [&] {
+    const std::string metrics = ringlet::read_file(folder / "out/metrics.jsonl");
+    const std::size_t at = metrics.rfind("\"eval_loss\":");
+    REQUIRE_NE(at, std::string::npos);
+    return std::stod(metrics.substr(at + 12));
   };
   const double before = distance(student);
-  for (const char* strategy : {"", " --devices 2 --strategy ddp", " --devices 2 --strategy dp",
-                               " --devices 2 --strategy fsdp"}) {
+  REQUIRE_EQ(train("--batch 8 --teacher " + teacher).code, 0);
+  const double alone = last_loss();
+  CHECK_LT(distance((folder / "out/model").string()), before / 4);
+  for (const char* strategy : {"ddp", "dp", "zero2", "fsdp"}) {
     CAPTURE(strategy);
-    REQUIRE_EQ(train("--teacher " + teacher + strategy).code, 0);
-    CHECK_LT(distance((folder / "out/model").string()), before / 4);
+    REQUIRE_EQ(
+        train(str("--batch 4 --devices 2 --strategy ", strategy, " --teacher ", teacher)).code, 0);
+    CHECK_EQ(last_loss(), doctest::Approx(alone).epsilon(1e-3));
   }
   const std::string other = RINGLET_TESTS_DIR "/oracles/bert";
-  check_refused(train("--teacher " + other),
+  check_refused(train("--batch 8 --teacher " + other),
                 "--teacher " + other + ": its embeddings have 48 numbers, the model's 32");
   check_refused(train(""), "loss mse: expected --teacher FOLDER");
+  check_refused(train("--batch 8 --teacher /none"), "--teacher /none: no such folder");
   check_refused(
       run(str("train --model tiny --teacher ", teacher, " --output ", (folder / "out").string())),
       "--teacher: no loss of this run is mse");

@@ -15,9 +15,9 @@
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/cli/training_data.h"
-#include "ringlet/train/encode_together.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/evaluators/mse_evaluator.h"
+#include "ringlet/train/search/embedding_cache.h"
 
 namespace ringlet::cli {
 namespace {
@@ -67,7 +67,7 @@ EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::
   const auto teacher =
       models::SentenceEncoder::from_pretrained(options.teacher, use_device(options.model));
   auto evaluator = std::make_shared<train::MSEEvaluator>(
-      train::encode_together(teacher, train::column_texts(*dataset, 0), {}, world),
+      train::embed_blocks(teacher, train::column_texts(*dataset, 0), {}, world),
       train::column_texts(*dataset, dataset->columns().size() - 1),
       train::MSEEvaluator::Options{.name = options.name});
   return {options.name, dataset, evaluator, dataset->size(), "texts"};

@@ -46,6 +46,9 @@ EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, EvaluatorKi
       data.evaluator = std::make_shared<train::TripletEvaluator>(
           *dataset, train::TripletEvaluator::Options{name, similarities});
       break;
+    case EvaluatorKind::accuracy:
+      data.label_accuracy = true;
+      break;
     default:
       break;
   }
@@ -111,7 +114,7 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
   const auto dataset = std::make_shared<const TextDataset>(source.read(source.file));
   const auto kind = source.kind ? source.kind : kind_of_rows(*dataset, source.classes);
   if (!kind && source.has_loss && source.has_loss(*dataset))
-    return {name, dataset, nullptr, dataset->size(), "rows", /*loss_alone=*/true};
+    return {name, dataset, nullptr, dataset->size(), "rows"};
   if (!kind)
     fail_input(place(source),
                ": expected pairs of sentences with scores or labels, triplets, relevant pairs "

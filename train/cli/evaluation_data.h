@@ -24,12 +24,14 @@ struct EvaluationData {
   std::string name;  // in metrics and names of tables
   /// The rows; null for retrieval and reranking.
   std::shared_ptr<const train::TextDataset> dataset;
-  /// Null for label accuracy, which needs the trained classifier, and without an evaluator.
+  /// Null for label accuracy, which needs the trained classifier, and if no evaluator suits.
   std::shared_ptr<const train::Evaluator> evaluator;
-  std::size_t rows = 0;     // or queries
-  const char* unit = "";    // "pairs"
-  bool loss_alone = false;  // no evaluator suits the columns
+  std::size_t rows = 0;   // or queries
+  const char* unit = "";  // "pairs"
+  bool label_accuracy = false;
+  std::optional<std::size_t> source = {};  // the training data with its loss
 
+  bool has_evaluator() const { return evaluator || label_accuracy; }
   const char* kind() const;  // the evaluator's class
 };
 
@@ -53,7 +55,7 @@ struct EvaluationSource {
 ///   two texts and a label            label accuracy if there are classes, else binary
 ///                                    classification of labels 0 and 1
 ///   three texts                      triplet
-/// InputError for other columns, and for those that the chosen evaluator cannot use.
+/// InputError for other columns without a loss, and for those that the chosen evaluator cannot use.
 EvaluationData read_evaluation_data(const EvaluationSource& source, const std::string& name);
 
 /// The same for rows in memory, with a classifier if they have labels.

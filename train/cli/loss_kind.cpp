@@ -78,7 +78,8 @@ void check_loss_options(const LossOptions& options, const std::vector<LossKind>&
   check("--distance", options.distance.has_value(), &Rule::distance);
   for (const LossKind whole : {LossKind::softmax, LossKind::mse})
     if (!options.matryoshka_dims.empty() && std::ranges::find(losses, whole) != losses.end())
-      fail_input("--matryoshka-dims: ", kLosses(whole), " has one width; expected other losses");
+      fail_input("--matryoshka-dims: ", kLosses(whole),
+                 " needs whole embeddings; expected other losses");
   if (options.distance == models::Distance::manhattan &&
       std::ranges::find(losses, LossKind::batch_hard) != losses.end())
     fail_input("--distance manhattan: batch_hard has euclidean and cosine");

@@ -30,7 +30,6 @@ train::MiningTexts read_mining_texts(const MineCommand& options) {
   const train::TextDataset pairs = train::read_dataset(options.data, {.columns = options.columns});
   if (pairs.columns().size() < 2 || pairs.target() != train::Target::none)
     fail_input("--data ", options.data, ": expected pairs of texts without labels or scores");
-  if (pairs.size() == 0) fail_input("--data ", options.data, ": expected rows, found none");
   std::vector<std::string> corpus;
   if (!options.corpus.empty()) corpus = read_documents("--corpus", options.corpus).texts;
   train::MiningTexts texts = mining_texts(pairs, corpus);
@@ -38,27 +37,24 @@ train::MiningTexts read_mining_texts(const MineCommand& options) {
   return texts;
 }
 
-/// By all ranks together, where a launcher started several; rank 0 reads, searches and writes.
+/// By all ranks together, where a launcher started several. Each searches for its share of the
+/// anchors; rank 0 writes.
 void mine(const MineCommand& options, const comm::Group& world) {
+  const train::MiningTexts texts = read_mining_texts(options);
   const bool first = world.rank() == 0;
-  train::MiningTexts texts;
-  if (first) texts = read_mining_texts(options);
-  texts.anchors = share(std::move(texts.anchors), world);
-  texts.corpus = share(std::move(texts.corpus), world);
   const models::SentenceEncoder model = open_model(options.search.model, first);
+  const train::Similarity similarity = train::own_similarity(model);
   const BlockEmbedder embedder(options.search, model, world);
-  const Tensor anchors = embedder.queries(texts.anchors);
-  if (!first) return embedder.corpus(texts.corpus, [](const Tensor&) {});
-  train::HardNegativeMiner miner(texts, anchors.to(model.device()), train::own_similarity(model),
-                                 options.mining);
+  train::HardNegativeMiner miner(texts, embedder.queries(texts.anchors).to(model.device()),
+                                 similarity, options.mining, world);
   embedder.corpus(texts.corpus, [&](const Tensor& rows) { miner.add(rows); });
   const std::vector<train::MinedAnchor> found = miner.finish();
-  MinedFormat format = options.format;
-  format.num_negatives = options.mining.num_negatives;
-  MinedRows rows(options.output, format, texts);
+  if (!first) return;
+  const std::int64_t num_negatives = options.mining.num_negatives;
+  MinedRows rows(options.output, options.format, num_negatives, texts);
   for (std::size_t anchor = 0; anchor < found.size(); ++anchor) rows.write(anchor, found[anchor]);
   rows.commit();
-  print_mined(found, miner.skipped(), format.num_negatives);
+  print_mined(found, miner.skipped(), num_negatives);
   fmt::print("wrote {} rows to {}\n", train::format_whole(rows.written()), options.output.string());
 }
 
@@ -106,8 +102,10 @@ void add_mine(CLI::App& app) {
   command->add_option("--output", options->output, "FILE.jsonl or FILE.csv")->required();
   command->callback([options] {
     train::RowWriter::is_csv(options->output);  // or it is refused
+    check_format(options->format, options->mining.num_negatives);
     comm::run_from_env(
         [&](const comm::Group& world) {
+          check_search_options(options->search);
           if (world.rank() == 0) check_output_file("--output", options->output);
           mine(*options, world);
         },

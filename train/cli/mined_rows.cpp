@@ -14,13 +14,13 @@ namespace {
 using train::MinedAnchor;
 
 /// Columns that `ringlet train` reads.
-std::vector<std::string> columns_of(const MinedFormat& format) {
+std::vector<std::string> columns_of(const MinedFormat& format, std::int64_t num_negatives) {
   if (format.format == OutputFormat::labeled_pair)
     return {"sentence1", "sentence2", format.scores ? "score" : "label"};
   std::vector<std::string> columns{"anchor", "positive"};
   if (format.format == OutputFormat::triplet) columns.emplace_back("negative");
   if (format.format == OutputFormat::n_tuple)
-    for (std::int64_t i = 1; i <= format.num_negatives; ++i) columns.push_back(str("negative_", i));
+    for (std::int64_t i = 1; i <= num_negatives; ++i) columns.push_back(str("negative_", i));
   if (format.scores) columns.emplace_back("scores");
   return columns;
 }
@@ -36,16 +36,26 @@ void print_scores(const char* name, std::vector<float> scores) {
 
 }  // namespace
 
+void check_format(const MinedFormat& format, std::int64_t num_negatives) {
+  constexpr auto kMost = static_cast<std::int64_t>(train::kMaxColumns) - 2;
+  if (format.format == OutputFormat::n_tuple && num_negatives > kMost)
+    fail_input("--output-format n-tuple: expected --num-negatives of at most ", kMost, ", found ",
+               num_negatives);
+}
+
 MinedRows::MinedRows(const std::filesystem::path& file, const MinedFormat& format,
-                     const train::MiningTexts& texts)
-    : format_(format), texts_(texts), rows_(file, columns_of(format)) {}
+                     std::int64_t num_negatives, const train::MiningTexts& texts)
+    : format_(format),
+      num_negatives_(num_negatives),
+      texts_(texts),
+      rows_(file, columns_of(format, num_negatives)) {}
 
 void MinedRows::write(std::size_t anchor, const MinedAnchor& found) {
   if (format_.format == OutputFormat::labeled_pair) return write_pairs(anchor, found);
   for (std::size_t i = 0; i < found.positive_scores.size(); ++i) {
     if (format_.format == OutputFormat::triplet)
       for (const train::Hit& hit : found.negatives) write_row(anchor, i, found, std::span(&hit, 1));
-    else if (std::ssize(found.negatives) == format_.num_negatives)
+    else if (std::ssize(found.negatives) == num_negatives_)
       write_row(anchor, i, found, found.negatives);
   }
 }

@@ -18,15 +18,17 @@ inline constexpr Names<OutputFormat, 3> kOutputFormats{"output format",
 
 struct MinedFormat {
   OutputFormat format = OutputFormat::triplet;
-  std::int64_t num_negatives = 3;
   bool scores = false;  // a last column with the similarities; in pairs it replaces the label
 };
+
+/// InputError for more columns than `ringlet train` reads.
+void check_format(const MinedFormat& format, std::int64_t num_negatives);
 
 class MinedRows {
  public:
   /// `texts` must outlive it.
   MinedRows(const std::filesystem::path& file, const MinedFormat& format,
-            const train::MiningTexts& texts);
+            std::int64_t num_negatives, const train::MiningTexts& texts);
 
   void write(std::size_t anchor, const train::MinedAnchor& found);
   void commit() { rows_.commit(); }
@@ -40,6 +42,7 @@ class MinedRows {
   void write_pairs(std::size_t anchor, const train::MinedAnchor& found);
 
   MinedFormat format_;
+  std::int64_t num_negatives_;
   const train::MiningTexts& texts_;
   train::RowWriter rows_;
   std::int64_t written_ = 0;

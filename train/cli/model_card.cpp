@@ -14,10 +14,10 @@ std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& enco
   for (std::size_t i = 0; i < trained.size(); ++i)
     card.train_datasets.push_back({plan.data.sources[i].dataset, trained[i], losses.kinds[i]});
   for (const EvaluationData& eval : plan.data.eval) {
-    if (!eval.loss_alone) card.evaluators.push_back({eval.kind(), eval.name});
+    if (eval.has_evaluator()) card.evaluators.push_back({eval.kind(), eval.name});
     if (!eval.dataset) continue;
-    const auto source = plan.data.source_like(*eval.dataset);
-    card.eval_datasets.push_back({eval.dataset, eval.name, source ? losses.kinds[*source] : ""});
+    card.eval_datasets.push_back(
+        {eval.dataset, eval.name, eval.source ? losses.kinds[*eval.source] : ""});
   }
   card.metrics = arguments.output_dir / train::kMetrics;
   if (arguments.load_best_model_at_end && result.best) card.step = result.best->step;

@@ -48,24 +48,20 @@ void write(const std::filesystem::path& file, const train::TextsById& queries,
   rows.commit();
 }
 
-/// By all ranks together, where a launcher started several; rank 0 reads, searches and writes.
+/// By all ranks together, where a launcher started several. Each searches for its share of the
+/// queries; rank 0 writes.
 void search(const SearchCommand& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
-  train::TextsById queries, corpus;
-  if (first) {
-    queries = read_documents("--queries", options.queries);
-    corpus = read_documents("--corpus", options.corpus);
-  }
-  queries.texts = share(std::move(queries.texts), world);
-  corpus.texts = share(std::move(corpus.texts), world);
+  const train::TextsById queries = read_documents("--queries", options.queries),
+                         corpus = read_documents("--corpus", options.corpus);
   const models::SentenceEncoder model = open_model(options.search.model, first);
+  const train::Similarity similarity = options.similarity.value_or(train::own_similarity(model));
   const BlockEmbedder embedder(options.search, model, world);
-  const Tensor embedded = embedder.queries(queries.texts);
-  if (!first) return embedder.corpus(corpus.texts, [](const Tensor&) {});
-  train::TopKSearch search(embedded.to(model.device()), options.top_k,
-                           options.similarity.value_or(train::own_similarity(model)));
+  train::TopKSearch search(embedder.queries(queries.texts).to(model.device()), options.top_k,
+                           similarity, world);
   embedder.corpus(corpus.texts, [&](const Tensor& rows) { search.add(rows); });
   const Found found = search.finish();
+  if (!first) return;
   if (options.output.empty())
     print(queries, corpus, found);
   else
@@ -93,8 +89,11 @@ void add_search(CLI::App& app) {
                       "one the hits are printed");
   command->callback([options] {
     if (!options->output.empty()) train::RowWriter::is_csv(options->output);  // or it is refused
+    if (options->queries == "-" && options->corpus == "-")
+      fail_input("--corpus -: --queries reads standard input");
     comm::run_from_env(
         [&](const comm::Group& world) {
+          check_search_options(options->search);
           if (world.rank() == 0 && !options->output.empty())
             check_output_file("--output", options->output);
           search(*options, world);

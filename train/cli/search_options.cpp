@@ -5,8 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
+#include "commit.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/output.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/progress.h"
 
@@ -23,17 +26,24 @@ void add_prompt(CLI::App& command, const std::string& texts, std::optional<std::
   command.add_option("--" + texts + "-prompt", prompt, "The text itself instead")->excludes(named);
 }
 
-/// All that decides about embeddings but prompts and texts.
+/// All that decides about embeddings but prompts and texts; another build may round otherwise.
 std::uint64_t model_key(const ModelOptions& options) {
-  const std::string settings = str(
-      options.device, ' ', options.dtype, ' ', options.matmul_precision, ' ', options.max_length,
-      ' ', options.normalize, ' ', options.pooling ? static_cast<int>(*options.pooling) : -1);
+  const std::string settings =
+      str(RINGLET_COMMIT, ' ', options.device, ' ', options.dtype, ' ', options.matmul_precision,
+          ' ', options.max_length, ' ', options.normalize, ' ',
+          options.pooling ? static_cast<int>(*options.pooling) : -1);
   return train::mix64(train::hash_folder(models::cached_folder(options.model)),
                       train::hash_text(settings));
 }
 
-train::EmbeddingCache open_cache(const SearchOptions& options, const comm::Group& world) {
-  if (options.cache_folder.empty() || world.rank() != 0) return {};
+train::EmbeddingCache open_cache(const SearchOptions& options) {
+  if (options.cache_folder.empty()) return {};
+  const auto model = std::filesystem::weakly_canonical(models::cached_folder(options.model.model));
+  const auto inside =
+      std::filesystem::weakly_canonical(options.cache_folder).lexically_relative(model);
+  if (inside.empty() || *inside.begin() != "..")
+    fail_input("--cache-folder ", options.cache_folder.string(),
+               ": expected one outside the model's");
   return {options.cache_folder, model_key(options.model)};
 }
 
@@ -52,9 +62,13 @@ void add_search_options(CLI::App& command, SearchOptions& options) {
   add_timeout(command, options.timeout);
 }
 
+void check_search_options(const SearchOptions& options) {
+  if (!options.cache_folder.empty()) check_writable_folder("--cache-folder", options.cache_folder);
+}
+
 BlockEmbedder::BlockEmbedder(const SearchOptions& options, const models::SentenceEncoder& model,
                              const comm::Group& world)
-    : model_(model), world_(world), cache_(open_cache(options, world)) {
+    : model_(model), world_(world), cache_(open_cache(options)) {
   queries_ = for_role(TextRole::query, model,
                       {.batch_tokens = options.batch_tokens,
                        .prompt_name = options.query_prompt_name,

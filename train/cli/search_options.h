@@ -23,6 +23,8 @@ struct SearchOptions {
 
 /// --model, prompts, --batch-tokens, --cache-folder and --timeout.
 void add_search_options(CLI::App& command, SearchOptions& options);
+/// InputError if embeddings cannot be kept in the folder.
+void check_search_options(const SearchOptions& options);
 
 /// Embeds texts block by block, by all ranks together. Rank 0 prints progress on stderr.
 class BlockEmbedder {

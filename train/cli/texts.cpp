@@ -9,6 +9,7 @@
 
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/lines.h"
+#include "ringlet/train/data/text.h"
 
 namespace ringlet::cli {
 namespace {
@@ -37,7 +38,7 @@ std::vector<std::string> read_texts(const std::string& input) {
 }
 
 bool is_table(std::filesystem::path path) {
-  if (path.extension() == ".gz") path.replace_extension();
+  if (path.extension() == ".gz" || path.extension() == ".zip") path.replace_extension();
   const std::filesystem::path kind = path.extension();
   return kind == ".csv" || kind == ".tsv" || kind == ".jsonl";
 }
@@ -47,8 +48,13 @@ train::TextsById read_documents(const std::string& option, const std::string& in
   if (is_table(input)) {
     found = train::read_texts_by_id(input);
   } else {
-    found.texts = read_texts(input);
-    for (std::size_t i = 0; i < found.texts.size(); ++i) found.ids.push_back(std::to_string(i));
+    for (const std::string& line : read_texts(input)) {
+      found.ids.push_back(std::to_string(found.ids.size()));
+      found.texts.emplace_back(train::strip(line));
+    }
+    if (!found.texts.empty() && found.texts.front().starts_with('{'))
+      fail_input(option, ' ', input,
+                 ": expected lines of text, found JSON; its name ends in .jsonl");
   }
   if (found.texts.empty()) fail_input(option, ' ', input, ": expected texts, found none");
   return found;

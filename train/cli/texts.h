@@ -15,10 +15,11 @@ namespace ringlet::cli {
 /// may come before it.
 std::vector<std::string> read_texts(const std::string& input);
 
-/// Whether a file's name is that of a table: .csv, .tsv or .jsonl, perhaps followed by .gz.
+/// Whether a file's name is that of a table: .csv, .tsv or .jsonl, perhaps with .gz or .zip.
 bool is_table(std::filesystem::path path);
 /// The columns _id or id, and text, of a table; of another file the lines, with their numbers from
-/// 0. InputError, beginning with `option`, for a file without texts.
+/// 0. White space at both ends is left out. InputError, beginning with `option`, for a file without
+/// texts, and for JSON under another name.
 train::TextsById read_documents(const std::string& option, const std::string& input);
 
 /// The texts that rank 0 has, on all ranks: standard input is its alone, and a file may be.

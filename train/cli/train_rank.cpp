@@ -159,10 +159,9 @@ void add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
   train::Datasets datasets;
   std::vector<std::size_t> like;
   for (const EvaluationData& eval : data.eval) {
-    const auto source = eval.dataset ? data.source_like(*eval.dataset) : std::nullopt;
-    if (!source) continue;
+    if (!eval.source) continue;
     datasets.push_back(eval.dataset);
-    like.push_back(*source);
+    like.push_back(*eval.source);
   }
   if (!datasets.empty()) trainer.add_eval_datasets(datasets, like);
 }
@@ -195,7 +194,7 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
   add_eval_losses(trainer, plan.data);
   for (const EvaluationData& eval : plan.data.eval)
-    if (!eval.loss_alone)
+    if (eval.has_evaluator())
       add_evaluator(trainer, eval, encoder, losses.classifier,
                     arguments.per_device_eval_batch_size);
 

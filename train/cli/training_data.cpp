@@ -6,11 +6,12 @@
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/models/hub_cache.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/data/synthetic.h"
-#include "ringlet/train/encode_together.h"
 #include "ringlet/train/evaluators/evaluator.h"
+#include "ringlet/train/search/embedding_cache.h"
 
 namespace ringlet::cli {
 namespace {
@@ -155,6 +156,8 @@ TrainingData read_training_data(const DataOptions& options) {
     data.sources.push_back(read_source(text, options, columns));
   if (!options.eval.empty()) data.eval = read_eval(options, data, columns);
   columns.check_found();
+  for (EvaluationData& eval : data.eval)
+    if (eval.dataset) eval.source = data.source_like(*eval.dataset);
   std::vector<LossKind> losses;
   for (const Source& source : data.sources) losses.push_back(source.loss);
   check_loss_options(options.losses, losses);
@@ -162,6 +165,8 @@ TrainingData read_training_data(const DataOptions& options) {
   if (distils != !options.teacher.empty())
     fail_input(distils ? "loss mse: expected --teacher FOLDER"
                        : "--teacher: no loss of this run is mse");
+  if (distils && !folder_exists(models::cached_folder(options.teacher)))
+    fail_input("--teacher ", options.teacher, ": no such folder");
   return data;
 }
 
@@ -172,13 +177,19 @@ void teach(TrainingData& data, const std::string& teacher, const models::Sentenc
   if (encoder.encoded_dimension() != student.dimension())
     fail_input("--teacher ", teacher, ": its embeddings have ", encoder.encoded_dimension(),
                " numbers, the model's ", student.dimension());
-  for (Source& source : data.sources) {
-    if (source.loss != LossKind::mse) continue;
-    auto taught = std::make_shared<TextDataset>(*source.dataset);
-    taught->set_embeddings(
-        train::encode_together(encoder, train::column_texts(*taught, 0), {}, group), teacher);
-    source.dataset = taught;
-  }
+  const auto taught = [&](const TextDataset& rows) {
+    auto copy = std::make_shared<TextDataset>(rows);
+    copy->set_embeddings(train::embed_blocks(encoder, train::column_texts(rows, 0), {}, group),
+                         teacher);
+    return copy;
+  };
+  const auto is_taught = [&](std::size_t source) {
+    return data.sources[source].loss == LossKind::mse;
+  };
+  for (EvaluationData& eval : data.eval)
+    if (eval.source && is_taught(*eval.source)) eval.dataset = taught(*eval.dataset);
+  for (std::size_t i = 0; i < data.sources.size(); ++i)
+    if (is_taught(i)) data.sources[i].dataset = taught(*data.sources[i].dataset);
 }
 
 void add_score_scale(CLI::App& command, double& scale) {

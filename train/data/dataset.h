@@ -35,9 +35,10 @@ struct RowTexts {
   const std::string_view* end() const { return columns.data() + count; }
 };
 
-/// A table of 1 to 16 text columns and a label, a score or neither. All text lies in one buffer, so
-/// a million pairs cost their bytes and 20 bytes a row. Error for a wrong row number, or a label
-/// where there are scores (or the reverse). Embeddings are set once for all rows.
+/// A table of 1 to 16 text columns and perhaps a target. All text lies in one buffer, so a million
+/// pairs cost their bytes, 20 bytes a row and what their embeddings need. Error for a wrong row
+/// number, or a label where there are scores (or the reverse). Embeddings are set once for all
+/// rows.
 class TextDataset {
  public:
   TextDataset(std::string name, std::vector<std::string> columns, Target target);

@@ -10,8 +10,8 @@
 
 namespace ringlet::train {
 
-/// Writes JSON lines, or CSV (RFC 4180) with a header, by the ending .jsonl or .csv; InputError for
-/// another one. The file appears at commit().
+/// Writes JSON lines, or CSV with a header, quotes as in RFC 4180 and LF, by the ending .jsonl or
+/// .csv; InputError for another one. The file appears at commit().
 class RowWriter {
  public:
   RowWriter(const std::filesystem::path& path, std::vector<std::string> columns);

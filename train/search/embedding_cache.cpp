@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <system_error>
 #include <vector>
 
 #include "ringlet/core/io/file.h"
@@ -17,11 +19,22 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBlock = 8192;
 constexpr const char* kName = "embeddings";
 
+void check_finite(const Tensor& rows, std::size_t first) {
+  const auto width = static_cast<std::size_t>(rows.size(1));
+  const std::span<const float> values(rows.data<float>(), static_cast<std::size_t>(rows.numel()));
+  const auto bad =
+      std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+  if (bad != values.end())
+    fail_input("text ", first + static_cast<std::size_t>(bad - values.begin()) / width + 1,
+               ": its embedding is not finite");
+}
+
 /// Rank 0's rows where it has them, otherwise none on any rank.
 std::optional<Tensor> found_by_first(const EmbeddingCache& cache, const std::string& prompt,
                                      std::span<const std::string> texts, std::int64_t columns,
                                      const comm::Group& group) {
   std::optional<Tensor> rows;
+  if (!cache.is_open()) return rows;
   if (group.rank() == 0) rows = cache.find(prompt, texts);
   if (group.size() == 1) return rows;
   if (group.all_gather_bytes(rows ? "found" : "")[0].empty()) return std::nullopt;
@@ -59,8 +72,12 @@ fs::path EmbeddingCache::file_of(const std::string& prompt,
 
 std::uint64_t hash_folder(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::error_code error;
+  constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator at(folder, kFollow, error), end; !error && at != end;
+       at.increment(error))
+    if (at->is_regular_file(error)) files.push_back(at->path());
+  if (error) fail_input(folder.string(), ": cannot read: ", error.message());
   std::ranges::sort(files);
   std::uint64_t key = 0;
   for (const fs::path& file : files)
@@ -79,10 +96,24 @@ void for_each_block(const models::SentenceEncoder& model, std::span<const std::s
     std::optional<Tensor> rows = found_by_first(cache, prompt, block, columns, group);
     if (!rows) {
       rows = encode_together(model, block, options, group);
+      check_finite(*rows, begin);
       if (group.rank() == 0) cache.add(prompt, block, *rows);
     }
     use(*rows);
   }
+}
+
+Tensor embed_blocks(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                    const models::EncodeOptions& options, const comm::Group& group,
+                    const EmbeddingCache& cache) {
+  Tensor all = empty({std::ssize(texts), model.encoded_dimension(options.truncate_dim)}, DType::f32,
+                     Device{});
+  std::int64_t done = 0;
+  for_each_block(model, texts, options, cache, group, [&](const Tensor& rows) {
+    all.slice(done, done + rows.size(0)).copy_(rows);
+    done += rows.size(0);
+  });
+  return all;
 }
 
 }  // namespace ringlet::train

@@ -26,12 +26,6 @@ class DistinctTexts {
   std::unordered_map<std::string_view, std::size_t> places_;  // the caller's texts
 };
 
-std::int64_t most_positives(const MiningTexts& texts) {
-  std::size_t most = 0;
-  for (const auto& of_anchor : texts.positives) most = std::max(most, of_anchor.size());
-  return static_cast<std::int64_t>(most);
-}
-
 Similarity of_units(Similarity similarity) {
   return similarity == Similarity::cosine ? Similarity::dot : similarity;
 }
@@ -41,12 +35,16 @@ Similarity of_units(Similarity similarity) {
 MiningTexts mining_texts(const TextDataset& pairs, const std::vector<std::string>& corpus) {
   MiningTexts texts;
   DistinctTexts anchors(texts.anchors), documents(texts.corpus);
-  for (const std::string& text : corpus) documents.add(text);
+  for (const std::string& text : corpus)
+    if (!text.empty()) documents.add(text);
+  std::vector<std::int64_t> pairs_of;  // each anchor
   for (std::size_t row = 0; row < pairs.size(); ++row) {
     const RowTexts columns = pairs.texts(row);
     const std::size_t anchor = anchors.add(columns[0]);
     const auto positive = static_cast<std::int64_t>(documents.add(columns[1]));
     texts.positives.resize(texts.anchors.size());
+    pairs_of.resize(texts.anchors.size());
+    texts.most_positives = std::max(texts.most_positives, ++pairs_of[anchor]);
     if (std::ranges::find(texts.positives[anchor], positive) == texts.positives[anchor].end())
       texts.positives[anchor].push_back(positive);
   }
@@ -57,7 +55,7 @@ std::int64_t range_max(const MiningOptions& options, const MiningTexts& texts) {
   const bool filters = options.max_score || options.absolute_margin || options.relative_margin;
   const std::int64_t wanted = options.num_negatives * (filters ? 10 : 1);
   const std::int64_t last =
-      options.range_max.value_or(options.range_min + wanted + most_positives(texts));
+      options.range_max.value_or(options.range_min + wanted + texts.most_positives);
   if (last - options.range_min < options.num_negatives)
     fail_input("range_max ", last, ": expected at least ",
                options.range_min + options.num_negatives, ", range_min plus num_negatives");
@@ -65,14 +63,15 @@ std::int64_t range_max(const MiningOptions& options, const MiningTexts& texts) {
 }
 
 HardNegativeMiner::HardNegativeMiner(const MiningTexts& texts, const Tensor& anchors,
-                                     Similarity similarity, const MiningOptions& options)
+                                     Similarity similarity, const MiningOptions& options,
+                                     const comm::Group& group)
     : texts_(texts),
       anchors_(normalize(anchors).y.to(Device{})),
       similarity_(similarity),
       options_(options),
       range_max_(range_max(options, texts)),
-      search_(anchors_.to(anchors.device()), range_max_ + most_positives(texts),
-              of_units(similarity)) {
+      search_(anchors_.to(anchors.device()), range_max_ + texts.most_positives,
+              of_units(similarity), group) {
   found_.resize(texts.anchors.size());
   for (std::size_t anchor = 0; anchor < texts.positives.size(); ++anchor) {
     const std::vector<std::int64_t>& rows = texts.positives[anchor];
@@ -98,45 +97,41 @@ void HardNegativeMiner::add(const Tensor& rows) {
 
 std::vector<MinedAnchor> HardNegativeMiner::finish() {
   RINGLET_CHECK_EQ(rows_, std::ssize(texts_.corpus), "[hard negatives] rows of the corpus:");
-  const std::vector<std::vector<Hit>> hits = search_.finish();
+  std::vector<std::vector<Hit>> hits = search_.finish();
   for (std::size_t anchor = 0; anchor < found_.size(); ++anchor)
-    found_[anchor].negatives = sample(anchor, candidates(anchor, hits[anchor]));
+    found_[anchor].negatives = sample(anchor, candidates(anchor, std::move(hits[anchor])));
   return std::move(found_);
 }
 
 /// The hits that no option leaves out.
-std::vector<Hit> HardNegativeMiner::candidates(std::size_t anchor, const std::vector<Hit>& hits) {
+std::vector<Hit> HardNegativeMiner::candidates(std::size_t anchor, std::vector<Hit> hits) {
+  const std::vector<std::int64_t>& rows = texts_.positives[anchor];
   std::vector<float>& scores = found_[anchor].positive_scores;
-  std::vector<Hit> kept;
-  for (const Hit& hit : hits) {
-    const auto& rows = texts_.positives[anchor];
+  std::erase_if(hits, [&](Hit& hit) {
+    if (similarity_ == Similarity::cosine) hit.score = std::clamp(hit.score, -1.F, 1.F);
     const auto positive = std::ranges::find(rows, hit.row);
+    if (positive == rows.end()) return false;
     // The product's own rounding, so that a text with the positive's embedding has its score.
-    if (positive != rows.end())
-      scores[static_cast<std::size_t>(positive - rows.begin())] = hit.score;
-    else
-      kept.push_back(hit);
-  }
+    scores[static_cast<std::size_t>(positive - rows.begin())] = hit.score;
+    return true;
+  });
   const float least = *std::ranges::min_element(scores);
   const auto leave_out = [&](const std::optional<double>& option, std::int64_t& count,
-                             const auto& is_left_out) {
-    if (option) count += static_cast<std::int64_t>(std::erase_if(kept, is_left_out));
+                             auto is_left_out) {
+    if (!option) return;
+    const auto value = static_cast<float>(*option);
+    count += static_cast<std::int64_t>(
+        std::erase_if(hits, [&](const Hit& hit) { return is_left_out(hit.score, value); }));
   };
-  const auto float_of = [](const std::optional<double>& option) {
-    return static_cast<float>(option.value_or(0));
-  };
-  const float margin = float_of(options_.absolute_margin), low = float_of(options_.min_score),
-              high = float_of(options_.max_score),
-              threshold = least - std::abs(least) * float_of(options_.relative_margin);
   leave_out(options_.absolute_margin, skipped_.absolute_margin,
-            [&](const Hit& hit) { return hit.score + margin > least; });
+            [&](float score, float margin) { return score + margin > least; });
   leave_out(options_.relative_margin, skipped_.relative_margin,
-            [&](const Hit& hit) { return hit.score > threshold; });
+            [&](float score, float margin) { return score > least - std::abs(least) * margin; });
   leave_out(options_.max_score, skipped_.max_score,
-            [&](const Hit& hit) { return hit.score > high; });
+            [](float score, float most) { return score > most; });
   leave_out(options_.min_score, skipped_.min_score,
-            [&](const Hit& hit) { return hit.score < low; });
-  return kept;
+            [](float score, float least) { return score < least; });
+  return hits;
 }
 
 std::vector<Hit> HardNegativeMiner::sample(std::size_t anchor, std::vector<Hit> hits) const {

@@ -40,8 +40,10 @@ struct MiningTexts {
   std::vector<std::string> anchors;
   std::vector<std::string> corpus;                   // the positives last
   std::vector<std::vector<std::int64_t>> positives;  // of each anchor: rows of the corpus
+  std::int64_t most_positives = 0;                   // pairs of one anchor, repeated ones counted
 };
-/// The first two columns of the pairs are an anchor and a positive.
+/// The first two columns of the pairs are an anchor and a positive. Empty texts of the corpus are
+/// left out.
 MiningTexts mining_texts(const TextDataset& pairs, const std::vector<std::string>& corpus = {});
 
 /// The candidates of an anchor. By default num_negatives behind range_min and the most positives
@@ -59,12 +61,13 @@ struct SkippedCandidates {
   std::int64_t absolute_margin = 0, relative_margin = 0, max_score = 0, min_score = 0;
 };
 
-/// Compares unit vectors. Memory: the anchors, their candidates and a block of scores.
+/// Compares unit vectors. Memory: the anchors, their candidates and a block of scores. All ranks of
+/// a group call it together, with all anchors and all rows; see TopKSearch.
 class HardNegativeMiner {
  public:
   /// `anchors` (anchors of `texts`, H) f32, on the device that multiplies. `texts` must outlive it.
   HardNegativeMiner(const MiningTexts& texts, const Tensor& anchors, Similarity similarity,
-                    const MiningOptions& options);
+                    const MiningOptions& options, const comm::Group& group = {});
 
   /// The next rows of the corpus, (n, H) f32.
   void add(const Tensor& rows);
@@ -73,7 +76,7 @@ class HardNegativeMiner {
   const SkippedCandidates& skipped() const { return skipped_; }
 
  private:
-  std::vector<Hit> candidates(std::size_t anchor, const std::vector<Hit>& hits);
+  std::vector<Hit> candidates(std::size_t anchor, std::vector<Hit> hits);
   std::vector<Hit> sample(std::size_t anchor, std::vector<Hit> hits) const;
 
   /// A positive, in the order of the corpus.

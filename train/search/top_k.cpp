@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <string>
+#include <string_view>
 
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/normalize.h"
@@ -28,20 +31,59 @@ void keep(std::vector<Hit>& heap, std::size_t k, const Hit& hit) {
   std::ranges::push_heap(heap, is_better);
 }
 
+template <class T>
+void append(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+template <class T>
+T take(std::string_view& bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  bytes.remove_prefix(sizeof(value));
+  return value;
+}
+
+/// For each query the number of its hits, then their rows and scores.
+std::string bytes_of(const std::vector<std::vector<Hit>>& hits) {
+  std::string bytes;
+  for (const std::vector<Hit>& of_query : hits) {
+    append(bytes, of_query.size());
+    for (const Hit& hit : of_query) {
+      append(bytes, hit.row);
+      append(bytes, hit.score);
+    }
+  }
+  return bytes;
+}
+
+void append_hits(std::vector<std::vector<Hit>>& all, std::string_view bytes) {
+  while (!bytes.empty()) {
+    std::vector<Hit>& of_query = all.emplace_back(take<std::size_t>(bytes));
+    for (Hit& hit : of_query) {
+      hit.row = take<std::int64_t>(bytes);
+      hit.score = take<float>(bytes);
+    }
+  }
+}
+
 }  // namespace
 
 bool is_better(const Hit& a, const Hit& b) {
   return a.score > b.score || (a.score == b.score && a.row < b.row);
 }
 
-TopKSearch::TopKSearch(const Tensor& queries, std::int64_t k, Similarity similarity)
-    : similarity_(similarity), k_(static_cast<std::size_t>(k)) {
+TopKSearch::TopKSearch(const Tensor& queries, std::int64_t k, Similarity similarity,
+                       comm::Group group)
+    : similarity_(similarity), k_(static_cast<std::size_t>(k)), group_(std::move(group)) {
   RINGLET_CHECK(queries.dim() == 2 && k >= 1, "[top_k] queries of shape ", queries.shape(),
                 " and k ", k);
-  queries_ = similarity == Similarity::cosine ? normalize(queries).y : queries;
+  const std::int64_t rank = group_.rank(), ranks = group_.size(), count = queries.size(0);
+  queries_ = queries.slice(count * rank / ranks, count * (rank + 1) / ranks);
+  if (similarity == Similarity::cosine) queries_ = normalize(queries_).y;
   if (!is_product(similarity)) queries_ = queries_.to(Device{});
   block_ = zeros({kBlockRows, queries.size(1)}, DType::f32, queries_.device());
-  heaps_.resize(static_cast<std::size_t>(queries.size(0)));
+  heaps_.resize(static_cast<std::size_t>(queries_.size(0)));
 }
 
 void TopKSearch::add(const Tensor& rows) {
@@ -59,7 +101,10 @@ void TopKSearch::add(const Tensor& rows) {
 std::vector<std::vector<Hit>> TopKSearch::finish() {
   if (filled_ > 0) search_block();
   for (std::vector<Hit>& heap : heaps_) std::ranges::sort_heap(heap, is_better);
-  return std::move(heaps_);
+  if (group_.size() == 1) return std::move(heaps_);
+  std::vector<std::vector<Hit>> all;
+  for (const std::string& part : group_.all_gather_bytes(bytes_of(heaps_))) append_hits(all, part);
+  return all;
 }
 
 void TopKSearch::search_block() {

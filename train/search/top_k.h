@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ringlet/comm/group.h"
 #include "ringlet/train/search/similarity.h"
 
 namespace ringlet::train {
@@ -26,13 +27,14 @@ bool is_better(const Hit& a, const Hit& b);
 /// block of scores. A similarity of NaN is no hit.
 class TopKSearch {
  public:
-  /// `queries` (Q, H) f32, on the device that multiplies; Q may be 0, k is at least 1.
-  TopKSearch(const Tensor& queries, std::int64_t k, Similarity similarity);
+  /// `queries` (Q, H) f32, on the device that multiplies; Q may be 0, k is at least 1. Each rank of
+  /// the group has all queries and all rows, and searches for its share of the queries.
+  TopKSearch(const Tensor& queries, std::int64_t k, Similarity similarity, comm::Group group = {});
 
   /// The next rows of the corpus, (n, H) f32.
   void add(const Tensor& rows);
-  /// The hits of each query, the best first; fewer than k if the corpus is smaller. No row can be
-  /// added afterwards.
+  /// The hits of each query, the best first; fewer than k if the corpus is smaller. All ranks call
+  /// it together. No row can be added afterwards.
   std::vector<std::vector<Hit>> finish();
 
  private:
@@ -42,11 +44,12 @@ class TopKSearch {
 
   Similarity similarity_;
   std::size_t k_;
-  Tensor queries_;  // (Q, H); unit vectors for the cosine
+  comm::Group group_;
+  Tensor queries_;  // (share of Q, H); unit vectors for the cosine
   Tensor block_;    // (kBlockRows, H), rows to search
   std::int64_t filled_ = 0;
   std::int64_t searched_ = 0;            // rows of the blocks before
-  std::vector<std::vector<Hit>> heaps_;  // (Q), the worst hit on top
+  std::vector<std::vector<Hit>> heaps_;  // (share of Q), the worst hit on top
 };
 
 }  // namespace ringlet::train

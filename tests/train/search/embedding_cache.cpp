@@ -2,8 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+#include <mutex>
+
 #include "../../files.h"
+#include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/safetensors.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -57,6 +62,50 @@ TEST_CASE("kept blocks are read again, others are computed") {
   CHECK_EQ(files().size(), 6);
 }
 
+TEST_CASE("kept numbers are what comes out, on each of several ranks") {
+  const TemporaryFolder folder;
+  const auto model = models::SentenceEncoder::from_pretrained(kModel);
+  const std::vector<std::string> texts{"a dog", "a cat", "a dog"};
+  const auto embed = [&](const comm::Group& group) {
+    return embed_blocks(model, texts, {}, group, {folder / "kept", 1}).to_vector();
+  };
+  const std::vector<float> computed = embed({});
+  const auto files = list_folder(folder / "kept");
+  REQUIRE_EQ(files.size(), 1);
+  std::vector<float> changed = computed;
+  changed[5] = 7;
+  save_safetensors(files[0], {{"embeddings", tensor(changed, {3, 32})}});
+  CHECK(embed({}) == changed);
+  std::mutex mutex;
+  const auto on_ranks = [&](const std::vector<float>& expected) {
+    comm::launch(
+        [&](const comm::Group& group) {
+          const std::vector<float> found = embed(group);
+          const std::lock_guard lock(mutex);
+          CHECK(found == expected);
+        },
+        3);
+  };
+  on_ranks(changed);
+  std::filesystem::remove(files[0]);
+  on_ranks(computed);
+  CHECK_EQ(list_folder(folder / "kept").size(), 1);
+  write_file(files[0], "damaged");
+  CHECK_THROWS_AS(embed({}), InputError);
+  CHECK_THROWS_AS(on_ranks(computed), std::exception);
+}
+
+TEST_CASE("an embedding that is not finite is refused, with the text's number") {
+  const auto model = models::SentenceEncoder::from_pretrained(kModel);
+  for (const nn::Parameter& parameter : model.modules()->parameters()) {
+    Tensor weights = parameter.tensor();
+    weights.fill_(std::numeric_limits<double>::quiet_NaN());
+  }
+  const std::vector<std::string> texts{"a dog"};
+  CHECK_THROWS_WITH_AS(embed_blocks(model, texts, {}, {}), "text 1: its embedding is not finite",
+                       InputError);
+}
+
 TEST_CASE("the hash of a folder sees names, contents and subfolders") {
   const TemporaryFolder folder;
   const auto hash = [&] { return hash_folder(folder.path()); };
@@ -68,5 +117,14 @@ TEST_CASE("the hash of a folder sees names, contents and subfolders") {
   const auto changed = hash();
   CHECK_NE(changed, before);
   std::filesystem::rename(folder / "1_Pooling", folder / "2_Pooling");
-  CHECK_NE(hash(), changed);
+  const auto renamed = hash();
+  CHECK_NE(renamed, changed);
+  // A linked folder counts as its files.
+  const TemporaryFolder elsewhere;
+  std::filesystem::rename(folder / "2_Pooling", elsewhere / "pooling");
+  std::filesystem::create_directory_symlink(elsewhere / "pooling", folder / "2_Pooling");
+  CHECK_EQ(hash(), renamed);
+  write_file(elsewhere / "pooling/config.json", "[]");
+  CHECK_NE(hash(), renamed);
+  CHECK_THROWS_AS(hash_folder(folder / "none"), InputError);
 }

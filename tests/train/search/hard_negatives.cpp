@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 
 #include "../../device.h"
 #include "../../oracle.h"
+#include "ringlet/comm/launch.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -108,6 +110,42 @@ TEST_CASE("the pieces of the corpus change no bit") {
   }
 }
 
+TEST_CASE("ranks that search for shares of the anchors find what one rank finds") {
+  const MiningOracle texts(/*with_corpus=*/true);
+  const auto alone = texts.mined({.absolute_margin = 0.05});
+  const std::vector<Tensor> inputs{MiningOracle::rows_of(texts.anchors, texts.mining.anchors),
+                                   MiningOracle::rows_of(texts.documents, texts.mining.corpus)};
+  std::mutex mutex;
+  comm::launch(
+      [&](const comm::Group& group) {  // 24 anchors: unequal shares
+        HardNegativeMiner miner(texts.mining, inputs[0], Similarity::cosine,
+                                {.absolute_margin = 0.05}, group);
+        miner.add(inputs[1]);
+        const auto found = miner.finish();
+        const std::lock_guard lock(mutex);
+        REQUIRE_EQ(found.size(), alone.size());
+        for (std::size_t i = 0; has_shape_free_products && i < alone.size(); ++i) {
+          CHECK(found[i].negatives == alone[i].negatives);
+          CHECK(found[i].positive_scores == alone[i].positive_scores);
+        }
+      },
+      5);
+}
+
+TEST_CASE("cosines of a text with itself are at most 1") {
+  const MiningOracle texts(/*with_corpus=*/false);
+  TextDataset pairs("pairs", {"anchor", "positive"}, Target::none);
+  for (std::int64_t i = 0; i < 24; ++i)
+    pairs.add_row(std::vector<std::string_view>{numbered('a', i), numbered('d', i)});
+  const MiningTexts same = mining_texts(pairs);
+  HardNegativeMiner miner(same, texts.anchors, Similarity::cosine, {});
+  miner.add(texts.anchors);
+  for (const MinedAnchor& anchor : miner.finish()) {
+    CHECK_LE(anchor.positive_scores[0], 1);
+    CHECK_GT(anchor.positive_scores[0], 0.999);
+  }
+}
+
 TEST_CASE("random negatives are candidates, each once, and depend on the seed") {
   const MiningOracle texts(/*with_corpus=*/true);
   const auto all = texts.mined({.num_negatives = 20, .range_min = 1, .range_max = 21});
@@ -156,8 +194,8 @@ TEST_CASE("a text with the embedding of a positive is as similar as the positive
 
 TEST_CASE("a range without room for the negatives is refused, as are missing rows") {
   const MiningOracle texts(/*with_corpus=*/true);
-  CHECK_EQ(range_max({}, texts.mining), 3 + 3);  // anchor 3 has three positives
-  CHECK_EQ(range_max({.range_min = 2, .max_score = 0.5}, texts.mining), 2 + 30 + 3);
+  CHECK_EQ(range_max({}, texts.mining), 3 + 4);  // anchor 3 has four pairs, two of them equal
+  CHECK_EQ(range_max({.range_min = 2, .max_score = 0.5}, texts.mining), 2 + 30 + 4);
   CHECK_THROWS_WITH_AS(range_max({.range_min = 4, .range_max = 6}, texts.mining),
                        "range_max 6: expected at least 7, range_min plus num_negatives",
                        InputError);
