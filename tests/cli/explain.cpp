@@ -153,4 +153,29 @@ TEST_CASE("explain names what is wrong with its options") {
                 "--svg /nowhere/ring.svg: there is no folder /nowhere");
 }
 
+TEST_CASE("explain pipeline prints and draws the computations of each rank in time") {
+  CHECK_EQ(run(str("explain pipeline --stages 2 --micro-batches 2 --schedule 1f1b")).out,
+           "1f1b of 2 stages on 2 ranks, 2 micro-batches\n"
+           "F forward, I gradient of the input, W gradient of the weights, B both; a unit of time "
+           "each, B two\n\n"
+           "rank 0  F0 F1 .  .  B0 -  .  B1 -\n"
+           "rank 1  .  F0 B0 -  F1 B1 -\n\n"
+           "9 units of time, of which ranks wait 33.3 % (the bubble); 4 messages\n"
+           "micro-batches whose activations a rank keeps, at most: 2 1\n");
+  const std::string two = run(str("explain pipeline --stages 4 --chunks 2 --micro-batches 2 ",
+                                  "--schedule interleaved-1f1b"))
+                              .out;
+  CHECK(two.find("rank 0  F0a F1a F0b F1b ") != std::string::npos);
+  const TemporaryFolder folder;
+  const std::string file = (folder / "pipeline.svg").string();
+  REQUIRE_EQ(run(str("explain pipeline --schedule zero-bubble --svg ", file)).code, 0);
+  const std::string drawing = ringlet::read_file(file);
+  const std::regex bar("<rect class=\"dot[^>]*><title>[FIW]");
+  CHECK_EQ(std::distance(std::sregex_iterator(drawing.begin(), drawing.end(), bar), {}), 4 * 8 * 3);
+  check_refused(str("explain pipeline --stages 5 --chunks 2 --schedule interleaved-1f1b"),
+                "--stages 5: expected a multiple of --chunks 2");
+  check_refused(str("explain pipeline --stages 4 --chunks 2"),
+                "pipeline 1f1b: expected 1 chunk of each rank, found 2");
+}
+
 TEST_SUITE_END();

@@ -12,6 +12,7 @@
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/pipeline_picture.h"
 #include "ringlet/train/cli/ring_picture.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/step_traffic.h"
@@ -31,6 +32,25 @@ void explain_ring(const RingOptions& options) {
     write_file(options.svg, draw_ring(moves, options.ranks));
   }
   fmt::print("{}", describe_ring(moves, options.ranks));
+}
+
+struct PipelineOptions {
+  int stages = 4, chunks = 1, micro_batches = 8;
+  train::PipelineKind kind = train::PipelineKind::one_f_one_b;
+  std::string svg;
+};
+
+void explain_pipeline(const PipelineOptions& options) {
+  if (options.stages % options.chunks != 0)
+    fail_input("--stages ", options.stages, ": expected a multiple of --chunks ", options.chunks);
+  const train::PipelineShape shape{options.stages / options.chunks, options.micro_batches,
+                                   options.chunks};
+  const std::string text = describe_pipeline(options.kind, shape);
+  if (!options.svg.empty()) {
+    check_output_file("--svg", options.svg);
+    write_file(options.svg, draw_pipeline(options.kind, shape));
+  }
+  fmt::print("{}", text);
 }
 
 struct ShardingOptions {
@@ -97,6 +117,22 @@ void add_ring(CLI::App& explain) {
   command->callback([options] { explain_ring(*options); });
 }
 
+void add_pipeline(CLI::App& explain) {
+  CLI::App* command = explain.add_subcommand(
+      "pipeline", "The computations of a pipeline's ranks in time, and how long they wait");
+  const auto options = std::make_shared<PipelineOptions>();
+  add_choice(*command, "--schedule", options->kind, train::kPipelines, train::kPipelines.list());
+  add_number(*command, "--stages", options->stages, 1, 64, "Stages of the model")
+      ->capture_default_str();
+  add_number(*command, "--micro-batches", options->micro_batches, 1, 256, "Parts of a batch")
+      ->capture_default_str();
+  add_number(*command, "--chunks", options->chunks, 1, 16,
+             "Stages of each rank; interleaved-1f1b needs 2 or more")
+      ->capture_default_str();
+  command->add_option("--svg", options->svg, "Also draw them to this file");
+  command->callback([options] { explain_pipeline(*options); });
+}
+
 void add_sharding(CLI::App& explain) {
   CLI::App* command = explain.add_subcommand(
       "fsdp", "Bytes that a rank sends and keeps under ddp, zero1, zero2 and fsdp");
@@ -117,6 +153,7 @@ void add_explain(CLI::App& app) {
       app.add_subcommand("explain", "Print what ranks exchange, and what each of them keeps");
   command->require_subcommand(1);
   add_ring(*command);
+  add_pipeline(*command);
   add_sharding(*command);
 }
 
