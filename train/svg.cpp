@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kLightStyle = R"(
 svg { font: 12px system-ui, "DejaVu Sans", sans-serif }
-.page { fill: #ffffff } text { fill: #24292f }
+.page { fill: #ffffff } text { fill: #24292f } text.on { fill: #ffffff }
 .title { font-size: 15px; font-weight: 600 }
 .grid { stroke: #d8dee4 } .axis { stroke: #57606a }
 .level { stroke: #57606a; stroke-dasharray: 5 4 }
@@ -19,7 +19,7 @@ svg { font: 12px system-ui, "DejaVu Sans", sans-serif }
 .faint { stroke-width: 1; opacity: .35 } .dashed { stroke-dasharray: 7 3 }
 )";
 constexpr std::string_view kDarkStyle = R"(
-.page { fill: #0d1117 } text { fill: #d1d7de }
+.page { fill: #0d1117 } text { fill: #d1d7de } text.on { fill: #0d1117 }
 .grid { stroke: #30363d } .axis { stroke: #8b949e } .level { stroke: #8b949e }
 )";
 // Readers with colour-blindness can distinguish them, too (after Okabe and Ito 2008).

@@ -22,6 +22,9 @@ double text_width(std::string_view text);
 inline constexpr std::size_t kColours = 6;
 std::string colour_class(std::size_t series);
 
+/// The class of text on a filled shape.
+inline constexpr const char* kOnShape = "on";
+
 enum class Anchor { start, middle, end };
 
 /// Collects elements; the drawing is in pixels from the top left.

@@ -81,7 +81,7 @@ std::string draw_pipeline(train::PipelineKind kind, const PipelineShape& shape) 
                  "dot " + train::svg::colour_class(static_cast<std::size_t>(timed.action.what)),
                  cell);
       if (train::svg::text_width(cell) < width)
-        canvas.text(x + width / 2, y + kBar / 2 + 4, Anchor::middle, "", cell);
+        canvas.text(x + width / 2, y + kBar / 2 + 4, Anchor::middle, train::svg::kOnShape, cell);
     }
   }
   return canvas.document(kTop + kRow * static_cast<double>(times.ranks.size()) + 10,
