@@ -114,13 +114,17 @@ TEST_CASE("CSV holds the rows of JSON lines, also texts with commas and quotes")
 
 TEST_CASE("a summary tells scores, what options left out, and anchors without enough negatives") {
   const Mining job;
-  const Outcome outcome = job.mine("mined.jsonl", "--num-negatives 3 --min-score 2");
-  CHECK(outcome.out.find("negatives ") == std::string::npos);
-  CHECK(outcome.out.find("8 candidates left out by --min-score\n") != std::string::npos);
-  CHECK(outcome.out.ends_with("3 of 3 anchors have fewer than 3 negatives\nwrote 0 rows to " +
+  const Outcome outcome = job.mine("mined.jsonl", "--num-negatives 5");
+  CHECK(outcome.out.find("negatives ") != std::string::npos);
+  CHECK(outcome.out.ends_with("3 of 3 anchors have fewer than 5 negatives\nwrote 10 rows to " +
                               job.path("mined.jsonl") + '\n'));
   CHECK_EQ(outcome.err.find("3 of 3 queries, "), 0);
   CHECK(outcome.err.find("4 of 4 documents, ") != std::string::npos);
+  const Outcome none = run(job.command("none.jsonl", "--num-negatives 3 --min-score 2"));
+  CHECK_EQ(none.code, 2);
+  CHECK(none.err.ends_with("--output " + job.path("none.jsonl") +
+                           ": no anchor has 1 negative texts that the options leave\n"));
+  CHECK_FALSE(fs::exists(job.folder / "none.jsonl"));
 }
 
 TEST_CASE("on two ranks, and from kept embeddings, the negatives are the same") {

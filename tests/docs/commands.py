@@ -30,6 +30,7 @@ SKIPPED = {
 # Shorter runs of the same commands, and addresses of this host.
 CHANGES = [
     (r"train --model tiny --output", "train --model tiny --max-steps 20 --output"),
+    (r"--data mined.jsonl", "--data mined.jsonl --batch 8"),
     (r"drill --trials 10", "drill --trials 1"),
     (r"gpu01", "127.0.0.1"),
     (r"(.* --nnodes 2 .*)", lambda match: f"({match[1].replace('--node-rank 0', '--node-rank 1')}) & {match[1]}; wait $!"),
@@ -73,7 +74,8 @@ def write_data(scratch):
     (scratch / "pairs.csv").write_text("sentence1,sentence2,label\n" + "".join(
         f"{a},{b},{n % 2}\n" for a, b, n in rows[:100]))
     (scratch / "queries.txt").write_text("A dog sleeps.\nA cook is outside.\n")
-    (scratch / "questions.csv").write_text("anchor,positive\n" + "".join(f"{a},{b}\n" for a, b, _ in rows[:25]))
+    (scratch / "questions.csv").write_text("anchor,positive\n" + "".join(
+        f"{a} {n},{b} {n}\n" for a, b, n in rows[:60]))
     (scratch / "scifact" / "qrels").mkdir(parents=True)
     for name, column in ("corpus", 0), ("queries", 1):
         (scratch / "scifact" / f"{name}.jsonl").write_text("".join(

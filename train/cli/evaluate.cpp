@@ -46,8 +46,12 @@ EvaluationData read_data(const EvaluateOptions& options) {
       .columns = options.read.columns,
       .read = [&](const std::string& file) { return train::read_dataset(file, options.read); }};
   if (!options.evaluator.empty()) source.kind = kEvaluators.parse(options.evaluator);
-  for (const std::string& name : options.similarities)
-    source.similarities.push_back(train::kSimilarities.parse(name));
+  for (const std::string& name : options.similarities) {
+    const train::Similarity similarity = train::kSimilarities.parse(name);
+    if (std::ranges::find(source.similarities, similarity) != source.similarities.end())
+      fail_input("--similarity ", name, ": expected each once");
+    source.similarities.push_back(similarity);
+  }
   EvaluationData data = read_evaluation_data(source, options.name);
   if (!data.dataset && !options.read.columns.empty())
     fail_input("--columns: ", options.data, " has no columns of sentences to rename");

@@ -53,6 +53,10 @@ void mine(const MineCommand& options, const comm::Group& world) {
   const std::int64_t num_negatives = options.mining.num_negatives;
   MinedRows rows(options.output, options.format, num_negatives, texts);
   for (std::size_t anchor = 0; anchor < found.size(); ++anchor) rows.write(anchor, found[anchor]);
+  if (rows.written() == 0)
+    fail_input("--output ", options.output.string(), ": no anchor has ",
+               options.format.format == OutputFormat::n_tuple ? num_negatives : 1,
+               " negative texts that the options leave");
   rows.commit();
   print_mined(found, miner.skipped(), num_negatives);
   fmt::print("wrote {} rows to {}\n", train::format_whole(rows.written()), options.output.string());

@@ -24,7 +24,7 @@ struct PipelineTimes {
   std::vector<std::vector<TimedAction>> ranks;
   double makespan = 0;
   std::size_t messages = 0;  // between ranks
-  /// Of each rank, the most chunks times micro-batches at one time with F done and neither B nor I.
+  /// By rank: the most chunks times micro-batches at one time with F done and neither B nor I.
   std::vector<int> peak_activations;
   /// The same for W: what the gradients of weights need.
   std::vector<int> peak_weight_inputs;
@@ -34,7 +34,7 @@ struct PipelineTimes {
 };
 
 /// Each pair of neighbouring stages has two lanes, one per direction, with room for
-/// `lane_messages`. A rank whose message finds no room waits until the receiver has taken an
+/// `lane_messages`. A rank with a message that finds no room waits until the receiver has taken an
 /// earlier one; with room for 0, until it takes this one. Error, with the action at which each rank
 /// waits, for a deadlock or a message in another order than its receiver's.
 PipelineTimes simulate_pipeline(const PipelineSchedule& schedule, const PipelineShape& shape,
