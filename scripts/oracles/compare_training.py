@@ -6,9 +6,10 @@ with MultipleNegativesRankingLoss. One batch a step, AdamW
 without decay, clip 1.0, linear schedule with 10 % warm-up. Then STSB dev Spearman.
 
 usage: python scripts/oracles/compare_training.py --model FOLDER --data $RINGLET_DATA --rows rows --steps 360
-           [--job ranking] [--seeds 1 2 3] [--ours FOLDER_THAT_RINGLET_TRAINED]
+           [--job ranking [--mini-batch 16]] [--seeds 1 2 3] [--ringlet build/train/ringlet]
+With --ringlet that program trains on the same rows before each seed, and both are compared: points, pairs/s, memory.
 `rows` holds the training rows in their order, multinli.jsonl, snli.jsonl and stsb.csv, or triplets.jsonl: taken as they
-are if they exist, drawn and written otherwise. ringlet then trains on these files without shuffling.
+are if they exist, drawn and written otherwise.
 """
 
 import argparse
@@ -17,7 +18,11 @@ import json
 import math
 import pathlib
 import random
+import re
+import resource
 import statistics
+import subprocess
+import tempfile
 import time
 
 import torch
@@ -41,7 +46,7 @@ def parse():
     parser.add_argument("--warmup", type=float, default=0.1)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="dropout and classifier, one run each")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--ours", help="a folder that ringlet trained on the same rows and steps")
+    parser.add_argument("--ringlet", help="the program, to train on the same rows and steps")
     parser.add_argument("--output", help="where to save the last run's model")
     parser.add_argument("--json", metavar="FILE")
     return parser.parse_args()
@@ -125,8 +130,24 @@ def make_losses(encoder, arguments):
     return (losses.MultipleNegativesRankingLoss(encoder),)
 
 
+def train_ringlet(arguments, seed, output):
+    """Returns its pairs/s."""
+    files = ["triplets.jsonl:mnrl"] if arguments.job == "ranking" else [
+        "multinli.jsonl:softmax", "snli.jsonl:softmax", "stsb.csv:cosine"]
+    command = [arguments.ringlet, "train", "--model", arguments.model, "--dealing", "round_robin", "--no-shuffle",
+               "--batch-sampler", "batch_sampler", "--batch", arguments.batch, "--max-steps", arguments.steps, "--lr",
+               arguments.lr, "--warmup", arguments.warmup, "--clip", 1, "--seed", seed, "--output", output,
+               "--mini-batch-size", arguments.mini_batch or 0, "--no-progress"]
+    for file in files:
+        command += ["--data", arguments.rows / file]
+    if arguments.threads:
+        command += ["--threads-per-device", arguments.threads]
+    printed = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+    return float(re.search(r"([0-9.]+) pairs/s", printed)[1])
+
+
 def train(encoder, data, arguments):
-    """Returns the loss of every step of each data set."""
+    """Returns the loss of every step of each data set, and pairs/s."""
     makers = make_losses(encoder, arguments)
     parameters = list(torch.nn.ModuleList(makers).parameters())
     optimizer = torch.optim.AdamW(parameters, lr=arguments.lr, weight_decay=0.0, eps=1e-8)
@@ -149,7 +170,11 @@ def train(encoder, data, arguments):
         if step % 21 < 3:
             print(f"  step {step} data set {which} loss {value.item():.4f}, "
                   f"{(step + 1) * arguments.batch / (time.time() - started):.1f} pairs/s", flush=True)
-    return values
+    return values, arguments.steps * arguments.batch / (time.time() - started)
+
+
+def peak_mib(who):
+    return resource.getrusage(who).ru_maxrss / 1024
 
 
 def main():
@@ -159,20 +184,30 @@ def main():
     data = prepare_rows(arguments)
     before = stsb_dev(SentenceTransformer(arguments.model, device="cpu"), arguments)
     print(f"STSB dev Spearman before: {before:.4f}")
-    after, curves = [], []
+    after, curves, rates, ours, our_rates = [], [], [], [], []
     for seed in arguments.seeds:
+        if arguments.ringlet:
+            with tempfile.TemporaryDirectory() as folder:
+                our_rates.append(train_ringlet(arguments, seed, folder + "/out"))
+                ours.append(stsb_dev(SentenceTransformer(folder + "/out/model", device="cpu"), arguments))
         torch.manual_seed(seed)
         encoder = SentenceTransformer(arguments.model, device="cpu")
-        curves.append(train(encoder, data, arguments))
+        losses_of_steps, rate = train(encoder, data, arguments)
+        curves.append(losses_of_steps)
+        rates.append(rate)
         after.append(stsb_dev(encoder, arguments))
         print(f"seed {seed}: STSB dev Spearman {after[-1]:.4f}, mean loss of the last ten steps of each data set: "
               + ", ".join(f"{statistics.mean(values[-10:]):.4f}" for values in curves[-1]))
     result = {"before": before, "after": after, "steps": arguments.steps, "batch": arguments.batch,
               "lr": arguments.lr, "seeds": arguments.seeds, "losses": curves}
-    if arguments.ours:
-        result["ours"] = stsb_dev(SentenceTransformer(arguments.ours, device="cpu"), arguments)
-        print(f"ringlet: STSB dev Spearman {result['ours']:.4f}, difference to the median of Sentence Transformers "
-              f"{100 * (result['ours'] - statistics.median(after)):+.2f} points (bound 0.3)")
+    if arguments.ringlet:
+        result |= {"ours": ours, "pairs_per_s": rates, "our_pairs_per_s": our_rates}
+        print(f"ringlet: STSB dev Spearman {', '.join(f'{value:.4f}' for value in ours)}, median "
+              f"{100 * (statistics.median(ours) - statistics.median(after)):+.2f} points from that of Sentence "
+              f"Transformers (bound 0.3)")
+        print(f"pairs/s, alternately: {', '.join(f'{a:.1f} and {b:.1f}' for a, b in zip(our_rates, rates))}; "
+              f"{statistics.median(our_rates) / statistics.median(rates):.2f} times; peak "
+              f"{peak_mib(resource.RUSAGE_CHILDREN):.0f} and {peak_mib(resource.RUSAGE_SELF):.0f} MiB")
     if arguments.output:
         encoder.save_pretrained(arguments.output, create_model_card=False)
     if arguments.json:
