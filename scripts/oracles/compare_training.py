@@ -46,6 +46,8 @@ def parse():
     parser.add_argument("--warmup", type=float, default=0.1)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="dropout and classifier, one run each")
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--bf16", action="store_true", help="activations, by autocast")
     parser.add_argument("--ringlet", help="the program, to train on the same rows and steps")
     parser.add_argument("--output", help="where to save the last run's model")
     parser.add_argument("--json", metavar="FILE")
@@ -121,6 +123,10 @@ def stsb_dev(encoder, arguments):
     return spearmanr((u * v).sum(1), [float(row[2]) for row in rows]).statistic
 
 
+def move(features, device):
+    return {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in features.items()}
+
+
 def make_losses(encoder, arguments):
     if arguments.job == "reference":
         nli = (losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3) for _ in range(2))
@@ -140,6 +146,7 @@ def train_ringlet(arguments, seed, output):
                "--mini-batch-size", arguments.mini_batch or 0, "--no-progress"]
     for file in files:
         command += ["--data", arguments.rows / file]
+    command += ["--device", arguments.device, "--dtype", "bf16" if arguments.bf16 else "f32"]
     if arguments.threads:
         command += ["--threads-per-device", arguments.threads]
     printed = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
@@ -149,7 +156,7 @@ def train_ringlet(arguments, seed, output):
 def train(encoder, data, arguments):
     """Returns the loss of every step of each data set, and pairs/s."""
     makers = make_losses(encoder, arguments)
-    parameters = list(torch.nn.ModuleList(makers).parameters())
+    parameters = list(torch.nn.ModuleList(makers).to(encoder.device).parameters())
     optimizer = torch.optim.AdamW(parameters, lr=arguments.lr, weight_decay=0.0, eps=1e-8)
     scheduler = get_linear_schedule_with_warmup(optimizer, math.ceil(arguments.warmup * arguments.steps),
                                                 arguments.steps)
@@ -159,9 +166,11 @@ def train(encoder, data, arguments):
         which, start = step % len(data), step // len(data) * arguments.batch
         rows = data[which][start:start + arguments.batch]
         assert len(rows) == arguments.batch, f"step {step}: only {len(rows)} rows left"
-        features = [encoder.preprocess([row[column] for row in rows]) for column in range(len(rows[0]) - 1)]
+        features = [move(encoder.preprocess([row[column] for row in rows]), encoder.device)
+                    for column in range(len(rows[0]) - 1)]
         optimizer.zero_grad(set_to_none=True)
-        value = makers[which](features, torch.tensor([row[-1] for row in rows]))
+        with torch.autocast(encoder.device.type, torch.bfloat16, enabled=arguments.bf16):
+            value = makers[which](features, torch.tensor([row[-1] for row in rows], device=encoder.device))
         value.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
@@ -182,16 +191,16 @@ def main():
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     data = prepare_rows(arguments)
-    before = stsb_dev(SentenceTransformer(arguments.model, device="cpu"), arguments)
+    before = stsb_dev(SentenceTransformer(arguments.model, device=arguments.device), arguments)
     print(f"STSB dev Spearman before: {before:.4f}")
     after, curves, rates, ours, our_rates = [], [], [], [], []
     for seed in arguments.seeds:
         if arguments.ringlet:
             with tempfile.TemporaryDirectory() as folder:
                 our_rates.append(train_ringlet(arguments, seed, folder + "/out"))
-                ours.append(stsb_dev(SentenceTransformer(folder + "/out/model", device="cpu"), arguments))
+                ours.append(stsb_dev(SentenceTransformer(folder + "/out/model", device=arguments.device), arguments))
         torch.manual_seed(seed)
-        encoder = SentenceTransformer(arguments.model, device="cpu")
+        encoder = SentenceTransformer(arguments.model, device=arguments.device)
         losses_of_steps, rate = train(encoder, data, arguments)
         curves.append(losses_of_steps)
         rates.append(rate)
