@@ -33,11 +33,12 @@ std::string describe_left(const std::string& where, int rank, int left) {
   return str(where, ": rank ", rank, " waits for rank ", left, ", which has left the group");
 }
 
-std::string presence(std::uint64_t sequence, const std::vector<Progress>& of_ranks) {
+std::string presence(std::uint64_t sequence, const std::vector<Progress>& of_ranks,
+                     const std::vector<int>& names) {
   std::string present, missing;
   std::map<std::uint64_t, std::string> by_step;
-  const auto add = [](std::string& list, std::size_t rank) {
-    list += str(list.empty() ? "" : ", ", rank);
+  const auto add = [&](std::string& list, std::size_t rank) {
+    list += str(list.empty() ? "" : ", ", names.empty() ? static_cast<int>(rank) : names[rank]);
   };
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     const Progress& progress = of_ranks[rank];

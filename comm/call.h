@@ -49,8 +49,9 @@ struct Progress {
 };
 /// "; ranks present: 0, 2; missing: 1": the ranks that have come to a collective, and the missing
 /// ones. If none is missing, their steps: "; all ranks came; in step 0: 1; in step 2: 0, 3;
-/// finished: 2".
-std::string presence(std::uint64_t sequence, const std::vector<Progress>& of_ranks);
+/// finished: 2". `names` are those of the ranks, unless empty.
+std::string presence(std::uint64_t sequence, const std::vector<Progress>& of_ranks,
+                     const std::vector<int>& names = {});
 /// Appends to the group's cause ("rank 2 was killed") where `rank` was: "…; rank 0 was in
 /// [all_reduce] collective 7 (f32, 256)". Appends nothing if the cause names that collective
 /// itself.

@@ -1,4 +1,4 @@
-// Makes a group's transports and engines, and chooses among them; makes subgroups.
+// Makes a group's transports and engines, and chooses among them.
 #include "ringlet/comm/group.h"
 
 #include <algorithm>
@@ -8,13 +8,19 @@
 
 namespace ringlet::comm {
 
-GroupState::GroupState(Membership member_, GroupOptions options_)
-    : member(std::move(member_)), options(std::move(options_)), host_kind(options.transport) {
+GroupState::GroupState(Membership member_, GroupOptions options_, bool connects_late_)
+    : member(std::move(member_)),
+      options(std::move(options_)),
+      host_kind(options.transport),
+      connects_late(connects_late_) {
   if (options.timed) {
     running = std::make_shared<DeviceClock>();
     waited = std::make_shared<DeviceClock>();
   }
-  if (member.size == 1) return;
+  if (member.size > 1 && !connects_late) connect();
+}
+
+void GroupState::connect() {
   const bool given_nccl = options.transport == TransportKind::nccl;
   if (given_nccl) check_nccl();
   host = make_transport(host_kind, member);
@@ -32,6 +38,7 @@ GroupState::GroupState(Membership member_, GroupOptions options_)
 }
 
 Algorithm GroupState::algorithm(Op op, Device device) const {
+  if (op >= Op::gather) return Algorithm::direct;
   const bool on_cpu = device.type == DeviceType::cpu;
   const Algorithm given = options.algorithm;
   // NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small.
@@ -43,9 +50,11 @@ Algorithm GroupState::algorithm(Op op, Device device) const {
   return given;
 }
 
-Engine& GroupState::engine(Algorithm algorithm, Device device) const {
-  if (is_in_kernel(algorithm)) return *in_kernel;
-  if (algorithm == Algorithm::native) return *(uses_nccl(device) ? nccl : host)->engine();
+Engine& GroupState::engine(const Call& call, Device device) const {
+  if (device.type != DeviceType::cpu && !nccl && host_kind != TransportKind::thread)
+    fail("[", name(call.op), "] of a tensor on ", device, ": ", why_no_nccl());
+  if (is_in_kernel(call.algorithm)) return *in_kernel;
+  if (call.algorithm == Algorithm::native) return *(uses_nccl(device) ? nccl : host)->engine();
   return uses_nccl(device) ? *over_nccl : *over_host;
 }
 
@@ -86,34 +95,6 @@ TransportKind Group::transport(Device device) const {
   return state_->uses_nccl(device) ? TransportKind::nccl : state_->host_kind;
 }
 
-GroupStats Group::stats() const {
-  const std::lock_guard lock(state_->calls);
-  const bool timed = state_->options.timed;
-  return {state_->sequence, state_->bytes_sent,
-          timed ? state_->running->seconds() : state_->queue->seconds_running(),
-          timed ? state_->waited->seconds() : state_->queue->seconds_waited()};
-}
-
-Group Group::subgroup(const std::vector<int>& ranks) const { return subgroup(ranks, options()); }
-
-Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    RINGLET_CHECK(0 <= ranks[i] && ranks[i] < size() && (i == 0 || ranks[i - 1] < ranks[i]),
-                  "[subgroup] ranks must be ascending and below ", size(), "; got ", ranks[i]);
-    text += str(i == 0 ? "" : ",", ranks[i]);
-  }
-  const std::vector<std::string> theirs = all_gather_bytes(text);
-  for (std::size_t rank = 0; rank < theirs.size(); ++rank)
-    RINGLET_CHECK(theirs[rank] == text, "[subgroup] rank ", rank, " named ranks ", theirs[rank],
-                  ", rank ", this->rank(), " ", text);
-  if (size() == 1) return {};
-  const int index = ++state_->subgroups;
-  const auto found = std::find(ranks.begin(), ranks.end(), rank());
-  if (found == ranks.end() || ranks.size() == 1) return {};
-  return Group(state_->member.store, static_cast<int>(found - ranks.begin()),
-               static_cast<int>(ranks.size()), options,
-               str(state_->member.id, "/", index, ":", text));
-}
+GroupStats Group::stats() const { return state_->stats(); }
 
 }  // namespace ringlet::comm

@@ -50,10 +50,11 @@ class Group {
   // that are threads of one process may share a GPU. A graph that captured collectives must be
   // destroyed before the group. All ranks must call the same collectives in the same order with
   // equal dtype, sizes and pieces. Tensors are written when the Work is done and must not be
-  // touched before. Sums of bf16 and f16 are added in f32 and rounded once. Under `direct` each
-  // element is added in rank order: its bits depend only on the ranks' values. Under `ring` they
-  // also depend on its position; partial sums of bf16 and f16 travel as f32, in twice the bytes. A
-  // call that differs, or a rank that times out or has exited: Error, on all ranks.
+  // touched before; they may be read if the call only sends them. Sums of bf16 and f16 are added in
+  // f32 and rounded once. Under `direct` each element is added in rank order: its bits depend only
+  // on the ranks' values. Under `ring` they also depend on its position; partial sums of bf16 and
+  // f16 travel as f32, in twice the bytes. A call that differs, or a rank that times out or has
+  // exited: Error, on all ranks.
 
   /// In place.
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum) const;
@@ -67,6 +68,20 @@ class Group {
   /// pieces[p] of output = rank p's `input` (pieces[p].count); input may be that piece of output.
   Work all_gather(Tensor output, Tensor input, const Pieces& pieces) const;
   Work broadcast(Tensor tensor, int root = 0) const;
+  /// At the root, pieces[p] of output = rank p's `input` (pieces[p].count). Elsewhere output is
+  /// not used.
+  Work gather(Tensor output, Tensor input, const Pieces& pieces, int root = 0) const;
+  /// output (pieces[rank].count) = that piece of the root's `input`. Elsewhere input is not used.
+  Work scatter(Tensor output, Tensor input, const Pieces& pieces, int root = 0) const;
+  /// output (size, pieces[rank].count): row p = that piece of rank p's `input`.
+  Work all_to_all(Tensor output, Tensor input, const Pieces& pieces) const;
+
+  // Between two ranks, and not ordered with the collectives. The n-th send to a peer meets the
+  // peer's n-th recv from this rank, of equal dtype and size. Either may come first. Transfers of
+  // other peers and of the other direction go on meanwhile.
+
+  Work send(Tensor tensor, int peer) const;
+  Work recv(Tensor tensor, int peer) const;
   /// Also orders this thread's later work on a device after the group's collectives there.
   void barrier() const;
   /// Gathers a few bytes of every rank, of any length, in rank order.
@@ -81,6 +96,8 @@ class Group {
   Store& store() const;
 
  private:
+  Work transfer(Tensor tensor, int from, int to) const;
+
   std::shared_ptr<GroupState> state_;
 };
 

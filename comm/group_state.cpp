@@ -17,12 +17,9 @@ GroupStream::GroupStream(Device device) : stream(device), end(std::make_shared<E
 std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
                                              ReduceOp reduce, int root) const {
   const Device device = buffer.device();
-  if (device.type != DeviceType::cpu && !nccl && host_kind != TransportKind::thread)
-    fail("[", name(op), "] of a tensor on ", device, ": ", why_no_nccl());
   auto collective = std::make_shared<Collective>();
   const Algorithm algorithm = this->algorithm(op, device);
   collective->observer = options.observer;
-  collective->engine = &engine(algorithm, device);
   collective->schedule = make_schedule(op, algorithm, member.rank, member.size, root);
   constexpr std::int64_t kAlign = 16;  // whole cache lines of f32
   collective->pieces = pieces.empty()
@@ -40,6 +37,7 @@ std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces
                       .reduce = reduce,
                       .dtype = buffer.dtype(),
                       .algorithm = algorithm};
+  if (!connects_late) collective->engine = &engine(collective->call, device);
   return collective;
 }
 
@@ -97,7 +95,8 @@ void GroupState::enter(Collective& collective) {
     stream.end = collective.end;
     collective.waited = waited;
   }
-  collective.buffer.mutable_bytes();  // advances the version now, not when the bytes change
+  // Advances the version now, not when the bytes change.
+  if (collective.writes) collective.buffer.mutable_bytes();
   collective.tensors.insert(collective.tensors.end(), {collective.buffer, collective.own});
   for (const Tensor& tensor : collective.tensors)
     if (tensor) tensor.storage()->use_until(stream.id, collective.end);
@@ -107,7 +106,11 @@ void GroupState::run(Collective& collective) {
   const StreamGuard on(*collective.stream);
   try {
     collective.begin->make_wait();
-    const ObservedCollective observed(options.observer, collective, member.rank, member.size);
+    if (!host) connect();
+    if (!collective.engine)
+      collective.engine = &engine(collective.call, collective.buffer.device());
+    const ObservedCollective observed(options.observer, collective, member.name_of(member.rank),
+                                      member.size);
     const DeviceClock::Scope taken(collective.captured ? nullptr : running.get(),
                                    collective.end->device());
     if (collective.before) collective.before();
@@ -117,15 +120,16 @@ void GroupState::run(Collective& collective) {
   } catch (const std::exception& error) {
     abandon(collective, error);
     if (!dynamic_cast<const Error*>(&error) || dynamic_cast<const InputError*>(&error)) throw;
-    throw Error(with_collective(error.what(), member.rank, collective.call));
+    throw Error(with_collective(error.what(), member.name_of(member.rank), collective.call));
   }
   if (!collective.captured) collective.release();
 }
 
 void GroupState::abandon(Collective& collective, const std::exception& error) {
-  if (!member.store->raised()) member.store->raise(str("rank ", member.rank, ": ", error.what()));
+  if (!member.store->raised())
+    member.store->raise(str("rank ", member.name_of(member.rank), ": ", error.what()));
   if (nccl) nccl->abandon();
-  host->abandon();
+  if (host) host->abandon();
   try {
     collective.end->record();
   } catch (const Error&) {  // the device has failed as well and is not used any more

@@ -27,21 +27,28 @@ struct GroupStream {
 
 void check_tensor(Op op, const Tensor& tensor);
 void check_reduction(Op op, ReduceOp reduce, DType dtype);
+void check_root(Op op, int root, int size);
 
 struct GroupState {
-  GroupState(Membership member, GroupOptions options);
+  /// `connects_late`: the first transfer makes the transports, on the thread that runs it.
+  GroupState(Membership member, GroupOptions options, bool connects_late = false);
   /// Peers learn over the host's transport that this rank has left. A communicator's end may take
   /// until they leave, too.
   ~GroupState() {
     queue->drain();
     if (nccl) host.reset();
   }
+  /// Makes the transports and engines; returns when all ranks have come.
+  void connect();
+  /// The group in which `from` sends to `to`. Neither waits for the other here.
+  GroupState& lane(int from, int to);
 
   // ---- the choice of an engine (group.cpp)
 
   bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
   Algorithm algorithm(Op op, Device device) const;
-  Engine& engine(Algorithm algorithm, Device device) const;
+  /// Error if no transport takes tensors of the device.
+  Engine& engine(const Call& call, Device device) const;
   /// Into how many segments a collective cuts pieces of this size.
   std::int64_t segments(Device device, std::int64_t longest_bytes) const;
 
@@ -50,6 +57,9 @@ struct GroupState {
   /// Without `pieces`: even ones, as many as the schedule names.
   std::shared_ptr<Collective> plan(Op op, const Tensor& buffer, Pieces pieces = {},
                                    ReduceOp reduce = ReduceOp::sum, int root = 0) const;
+  /// For an op with a whole at the root and a part on each rank. `whole` is unused elsewhere.
+  std::shared_ptr<Collective> plan_rooted(Op op, const Tensor& whole, const Tensor& part,
+                                          const Pieces& pieces, int root) const;
   std::shared_ptr<Collective> start(std::shared_ptr<Collective> collective);
   /// Starts a reduction; sums of bf16 and f16 in f32 if partial sums would be rounded.
   std::shared_ptr<Collective> reduce(std::shared_ptr<Collective> collective);
@@ -62,6 +72,8 @@ struct GroupState {
   void abandon(Collective& collective, const std::exception& error);
   std::shared_ptr<Collective> all_reduce_wide(const Collective& narrow);
   std::shared_ptr<Collective> reduce_scatter_wide(const Collective& narrow);
+
+  GroupStats stats() const;
 
   // ---- in a capture
 
@@ -78,7 +90,9 @@ struct GroupState {
   std::unique_ptr<Engine> over_host, over_nccl, in_kernel;
   std::shared_ptr<DeviceClock> running, waited;  // null unless options.timed
 
-  std::mutex calls;  // numbers calls in the order in which they are queued
+  const bool connects_late;
+  std::map<std::pair<int, int>, std::unique_ptr<GroupState>> lanes;  // by sender and receiver
+  mutable std::mutex calls;  // numbers calls in the order in which they are queued
   std::uint64_t sequence = 0;
   std::uint64_t bytes_sent = 0;
   int subgroups = 0;

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
 #include <thread>
 
@@ -43,6 +44,16 @@ TransportKind best(const Membership& membership) {
 
 }  // namespace
 
+Membership Membership::subgroup(const std::vector<int>& ranks, const std::string& its_id) const {
+  Membership part = *this;
+  part.id = id + "/" + its_id;
+  part.rank = static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
+  part.size = static_cast<int>(ranks.size());
+  part.names.clear();
+  for (const int one : ranks) part.names.push_back(name_of(one));
+  return part;
+}
+
 void Membership::note(const std::string& topic, const std::string& line) const {
   if (store->add(key("noted " + topic), 1) == 1 && on_note) on_note(line);
 }
@@ -55,7 +66,8 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
     try {
       return store->get(key(what), slice);
     } catch (const Error& error) {
-      if (store->raised()) fail(store->cause(), "; rank ", rank, " was making the group ", id);
+      if (store->raised())
+        fail(store->cause(), "; rank ", name_of(rank), " was making the group ", id);
       if (Clock::now() >= deadline)
         fail("[group] ", id, ": ", waited(), " for ", meaning, " of ", size, " ranks");
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
@@ -65,7 +77,7 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
 
 std::vector<std::string> Membership::gather(const std::string& whose,
                                             const std::string& mine) const {
-  const auto name = [&](int of) { return str(whose, "rank ", of); };
+  const auto name = [&](int of) { return str(whose, "rank ", name_of(of)); };
   store->set(key(name(rank)), mine);
   std::vector<std::string> all;
   for (int of = 0; of < size; ++of) all.push_back(get(name(of), name(of)));
@@ -94,17 +106,17 @@ void Membership::end_late(const std::string& cause) const {
 }
 
 void Membership::compare(int peer, const Call& theirs, const Call& mine) const {
-  if (theirs != mine) end(describe_mismatch(peer, theirs, rank, mine));
+  if (theirs != mine) end(describe_mismatch(name_of(peer), theirs, name_of(rank), mine));
 }
 
 std::string Membership::waited() const {
-  return str("rank ", rank, " waited ", seconds_of(timeout), " s");
+  return str("rank ", name_of(rank), " waited ", seconds_of(timeout), " s");
 }
 
 void Membership::time_out(const Call& call, std::uint64_t step, int peer,
                           const std::vector<Progress>& of_ranks) const {
-  end(str(describe_step(call, step), ": ", waited(), " for rank ", peer,
-          presence(call.sequence, of_ranks)));
+  end(str(describe_step(call, step), ": ", waited(), " for rank ", name_of(peer),
+          presence(call.sequence, of_ranks, names)));
 }
 
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {

@@ -17,7 +17,12 @@ struct Membership {
   Timeout timeout;
   std::string id;
   std::function<void(const std::string&)> on_note = {};  // may be empty
+  /// The ranks as messages name them: those of the world. Empty: as they are.
+  std::vector<int> names = {};
 
+  int name_of(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }
+  /// This rank's part of the group of some of these ranks.
+  Membership subgroup(const std::vector<int>& ranks, const std::string& its_id) const;
   /// Calls on_note on one rank of the group, the first one with this topic.
   void note(const std::string& topic, const std::string& line) const;
   std::string key(const std::string& what) const { return id + "/" + what; }

@@ -74,8 +74,8 @@ std::vector<int> others(int rank, int size) {
 }
 
 // 1 step, B (n-1)/n. Piece r of every rank is sent to rank r and added there in rank order.
-Schedule direct_reduce_scatter(int rank, int size) {
-  Step step{.then = Then::add_all};
+Schedule direct_reduce_scatter(int rank, int size, Then then = Then::add_all) {
+  Step step{.then = then};
   for (const int peer : others(rank, size)) {
     step.sends.push_back({peer, /*piece=*/peer});
     step.receives.push_back({peer, /*piece=*/rank});
@@ -102,6 +102,22 @@ Schedule direct_broadcast(int rank, int size, int root) {
     for (const int peer : others(rank, size)) step.sends.push_back({peer, /*piece=*/0});
   }
   return {step};
+}
+
+// 1 step; all but the root send their piece.
+Schedule gather(int rank, int size, int root) {
+  Step step;
+  if (rank != root) step.sends.push_back({root, /*piece=*/rank});
+  if (rank == root)
+    for (const int peer : others(rank, size)) step.receives.push_back({peer, /*piece=*/peer});
+  return {step};
+}
+
+// 1 step, the other way.
+Schedule scatter(int rank, int size, int root) {
+  Schedule schedule = gather(rank, size, root);
+  std::swap(schedule[0].sends, schedule[0].receives);
+  return schedule;
 }
 
 // ---- both ---------------------------------------------------------------------------------
@@ -131,6 +147,14 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
       return ring ? ring_all_gather(rank, size) : direct_all_gather(rank, size);
     case Op::broadcast:
       return ring ? ring_broadcast(rank, size, root) : direct_broadcast(rank, size, root);
+    case Op::gather:
+      return gather(rank, size, root);
+    case Op::scatter:
+      return scatter(rank, size, root);
+    case Op::all_to_all:
+      return direct_reduce_scatter(rank, size, Then::stack);
+    case Op::send:
+      return direct_broadcast(rank, size, root);
     case Op::barrier:
       break;
   }

@@ -26,9 +26,10 @@ struct Transfer {
 
 /// The use of the pieces received in a step.
 enum class Then : std::uint8_t {
-  copy,    // each is copied to its place in the buffer
-  add,     // combined with the same piece here: the received partial sum, then mine
-  add_all  // my piece of every rank, combined in rank order, mine at its position
+  copy,     // each is copied to its place in the buffer
+  add,      // combined with the same piece here: the received partial sum, then mine
+  add_all,  // my piece of every rank, combined in rank order, mine at its position
+  stack     // my piece of every rank, one after another in rank order
 };
 
 struct Step {
@@ -40,7 +41,8 @@ struct Step {
 using Schedule = std::vector<Step>;
 
 /// The schedule of a collective by an algorithm; none if that is native. An all-reduce is a
-/// reduce-scatter, then an all-gather. In one launch an algorithm sends as its namesake.
+/// reduce-scatter, then an all-gather. In one launch an algorithm sends as its namesake. Gather,
+/// scatter, all-to-all and send are direct under every algorithm.
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root = 0);
 
 /// Pieces that a schedule names: at least 1.

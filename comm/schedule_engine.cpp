@@ -34,7 +34,8 @@ class ScheduleEngine final : public Engine {
     const Views views = transport_.exchange(sends_, receives_, step.then == Then::copy);
     if (step.then == Then::copy) copy(views);
     if (step.then == Then::add) add(step.receives[0].piece, views[0]);
-    if (step.then == Then::add_all) add_all(step.receives, views);
+    if (step.then == Then::add_all) combine_into(rank_, of_all(step.receives, views), true);
+    if (step.then == Then::stack) stack(of_all(step.receives, views));
     transport_.release();
   }
 
@@ -52,11 +53,21 @@ class ScheduleEngine final : public Engine {
     combine_into(piece, sources, piece == rank_);
   }
 
-  void add_all(const std::vector<Transfer>& received, Views views) {
+  /// My piece of every rank, in rank order.
+  std::span<const void* const> of_all(const std::vector<Transfer>& received, Views views) {
     sources_.assign(static_cast<std::size_t>(size_), in_buffer(segment(rank_)));
     for (std::size_t i = 0; i < views.size(); ++i)
       sources_[static_cast<std::size_t>(received[i].peer)] = views[i];
-    combine_into(rank_, sources_, true);
+    return sources_;
+  }
+
+  void stack(std::span<const void* const> sources) const {
+    const Piece whole = now_->pieces[static_cast<std::size_t>(rank_)], at = segment(rank_);
+    std::byte* to = announced_bytes(now_->own) + bytes(at.offset - whole.offset);
+    for (const void* source : sources) {
+      copy_bytes(now_->own.device(), to, static_cast<const std::byte*>(source), bytes(at.count));
+      to += bytes(whole.count);
+    }
   }
 
   void combine_into(int piece, std::span<const void* const> sources, bool whole) const {

@@ -11,7 +11,17 @@ namespace ringlet::comm {
 namespace {
 
 std::string_view verb(Then then) {
-  return then == Then::copy ? "copy" : then == Then::add ? "add" : "add all, in rank order";
+  switch (then) {
+    case Then::copy:
+      return "copy";
+    case Then::add:
+      return "add";
+    case Then::add_all:
+      return "add all, in rank order";
+    case Then::stack:
+      break;
+  }
+  return "stack, in rank order";
 }
 
 }  // namespace

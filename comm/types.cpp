@@ -8,8 +8,9 @@
 namespace ringlet::comm {
 namespace {
 
-constexpr Names<Op, 5> kOps{"collective",
-                            {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}};
+constexpr Names<Op, 9> kOps{"collective",
+                            {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
+                             "gather", "scatter", "all_to_all", "send"}};
 constexpr Names<ReduceOp, 4> kReduceOps{"reduction", {"sum", "mean", "max", "min"}};
 constexpr Names<Algorithm, 6> kAlgorithms{
     "algorithm", {"auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"}};

@@ -14,7 +14,18 @@
 namespace ringlet::comm {
 
 class CollectiveObserver;
-enum class Op : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
+enum class Op : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  barrier,
+  // From here on: no reduction, and one schedule whatever the algorithm.
+  gather,
+  scatter,
+  all_to_all,
+  send  // both ends of a transfer between two ranks
+};
 /// Over the same element of every rank: sum, max, or the mean of floating types.
 using ringlet::ReduceOp;
 /// `automatic` is direct. `native` is the transport's own engine (gloo, NCCL). The in_kernel_…

@@ -18,11 +18,12 @@
 namespace ringlet::comm {
 
 /// One rank's sends to one peer. Both counters only grow: a collective's n-th send is the peer's
-/// n-th receive, of the same bytes of the buffer.
+/// n-th receive.
 struct Channel {
   static constexpr std::uint64_t kSlots = 8;            // most sends that are not read yet
   alignas(64) std::atomic<std::uint64_t> published;     // by the sender
   std::array<std::atomic<const Event*>, kSlots> ready;  // on a device: after it the bytes are valid
+  std::array<std::atomic<std::uint64_t>, kSlots> offset;  // of the bytes in the sender's buffer
   alignas(64) std::atomic<std::uint64_t> released;      // by the receiver: how many it has read
   std::atomic<const Event*> read;  // on a device: the receiver's, recorded after its last read
 };
@@ -112,11 +113,12 @@ class BoardTransport : public Transport {
   void abandon() noexcept override;
 
  protected:
-  /// Where this rank reads bytes of a peer's buffer, which are valid after `ready`, unless null. If
-  /// they must be copied, the copy may go to `place`, unless null. Here they lie in this process.
-  virtual const std::byte* view(const Transmission& receive, const Location& buffer,
+  /// Where this rank reads the bytes that a peer has `sent` of its buffer, valid after `ready`,
+  /// unless null. If they must be copied, the copy may go to `place`, unless null. Here they lie in
+  /// this process.
+  virtual const std::byte* view(const Transmission& sent, const Location& buffer,
                                 const Event* /*ready*/, std::byte* /*place*/) {
-    return buffer.address + receive.offset;
+    return buffer.address + sent.offset;
   }
   /// For a buffer on a device: mark_ready() gives an event after the work enqueued before a step's
   /// sends, mark_read() one after its reads. Null on a CPU.
@@ -129,7 +131,7 @@ class BoardTransport : public Transport {
   Board& board() const { return *board_; }
 
  private:
-  void send(int peer, const Event* ready);
+  void send(const Transmission& send, const Event* ready);
   void enter(std::uint64_t step);
   void order_after_readers();
   template <class Ready>

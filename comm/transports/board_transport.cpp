@@ -55,11 +55,13 @@ void BoardTransport::enter(std::uint64_t step) {
   mine_.progress.store(Progress{call_.sequence, step}.word(), std::memory_order_relaxed);
 }
 
-void BoardTransport::send(int peer, const Event* ready) {
+void BoardTransport::send(const Transmission& send, const Event* ready) {
+  const int peer = send.peer;
   Channel& channel = board_->channel(member_.rank, peer);
   const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
   wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
   channel.ready[published % Channel::kSlots] = ready;
+  channel.offset[published % Channel::kSlots] = send.offset;
   channel.published.store(published + 1);
   board_->ring(peer);
 }
@@ -67,7 +69,7 @@ void BoardTransport::send(int peer, const Event* ready) {
 Views BoardTransport::exchange(std::span<const Transmission> sends,
                                std::span<const Transmission> receives, bool in_place) {
   const Event* ready = sends.empty() ? nullptr : mark_ready();
-  for (const Transmission& one : sends) send(one.peer, ready);
+  for (const Transmission& one : sends) send(one, ready);
   views_.clear();
   read_.clear();
   for (const Transmission& receive : receives) {
@@ -77,9 +79,11 @@ Views BoardTransport::exchange(std::span<const Transmission> sends,
     // The peer stays in its collective until its sends are read.
     member_.compare(receive.peer, board_->posted(receive.peer), call_);
     std::byte* place = in_place ? announced_bytes(buffer_) + receive.offset : nullptr;
+    const std::size_t slot = released % Channel::kSlots;
+    const Transmission sent{receive.peer, channel.offset[slot], receive.nbytes};
     views_.push_back(receive.nbytes == 0 ? nullptr
-                                         : view(receive, board_->state(receive.peer).buffer,
-                                                channel.ready[released % Channel::kSlots], place));
+                                         : view(sent, board_->state(receive.peer).buffer,
+                                                channel.ready[slot], place));
     read_.push_back(receive.peer);
   }
   mine_.reading.store(1);
@@ -169,7 +173,8 @@ void BoardTransport::check(int peer, const Ready& ready) const {
   if (theirs.sequence == call_.sequence) member_.compare(peer, theirs, call_);
   // The message may have been the last that the peer published before it left.
   if (board_->state(peer).left.load() && !ready())
-    member_.end(describe_left(describe_step(call_, step_), member_.rank, peer));
+    member_.end(describe_left(describe_step(call_, step_), member_.name_of(member_.rank),
+                              member_.name_of(peer)));
 }
 
 void BoardTransport::time_out(int peer) const {

@@ -30,8 +30,8 @@ class GlooEngine final : public Engine {
         return broadcast(call, buffer);
       case Op::barrier:
         return barrier(call);
-      case Op::reduce_scatter:
-        fail("[reduce_scatter] gloo has none of its own: choose ring or direct");
+      default:
+        fail("[", name(call.op), "] gloo has none of its own: choose ring or direct");
     }
   }
 

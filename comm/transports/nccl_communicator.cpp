@@ -140,8 +140,9 @@ std::string NcclCommunicator::words(ncclResult_t result) const {
 
 void NcclCommunicator::report(const std::string& what) const {
   if (membership_.on_note)
-    membership_.on_note(str("[group] ", membership_.id, ": the end of rank ", membership_.rank,
-                            "'s communicator on ", device_, ": ", what));
+    membership_.on_note(str("[group] ", membership_.id, ": the end of rank ",
+                            membership_.name_of(membership_.rank), "'s communicator on ", device_,
+                            ": ", what));
 }
 
 void NcclCommunicator::end(const std::string& where, ncclResult_t result, const char* file,
@@ -150,7 +151,8 @@ void NcclCommunicator::end(const std::string& where, ncclResult_t result, const 
 }
 
 void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words) {
-  membership.end_late(str(where, ": NCCL on rank ", membership.rank, ": ", words));
+  membership.end_late(
+      str(where, ": NCCL on rank ", membership.name_of(membership.rank), ": ", words));
 }
 
 }  // namespace ringlet::comm

@@ -54,8 +54,8 @@ class NcclEngine final : public Engine {
         return all_gather(call, buffer, collective.pieces);
       case Op::broadcast:
         return broadcast(call, buffer);
-      case Op::barrier:
-        fail("[barrier] nccl has none of its own: choose ring or direct");
+      default:
+        fail("[", name(call.op), "] nccl has none of its own: choose ring or direct");
     }
   }
 

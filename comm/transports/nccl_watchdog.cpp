@@ -43,7 +43,8 @@ void NcclWatchdog::run() {
       look();
     } catch (const std::exception& error) {
       // If the alarm is not raised yet, the device itself has failed.
-      membership_.store->raise(str("rank ", membership_.rank, ": ", error.what()));
+      membership_.store->raise(
+          str("rank ", membership_.name_of(membership_.rank), ": ", error.what()));
     }
     if (membership_.store->raised()) return communicator_.abort();
     lock.lock();
@@ -74,7 +75,8 @@ std::string NcclWatchdog::presence(const Watched& watched) const {
   const bool all_came = std::all_of(progress.begin(), progress.end(), [&](const Progress& rank) {
     return rank.sequence >= watched.replay;
   });
-  return all_came ? "; all ranks came" : comm::presence(watched.replay, progress);
+  return all_came ? "; all ranks came"
+                  : comm::presence(watched.replay, progress, membership_.names);
 }
 
 void NcclWatchdog::exchange_progress(const Watched* oldest) noexcept {

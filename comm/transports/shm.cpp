@@ -32,15 +32,15 @@ class ShmTransport final : public BoardTransport {
 
  private:
   // The allocator never closes a descriptor, so a mapping stays valid as long as the peer lives.
-  const std::byte* view(const Transmission& receive, const Location& theirs, const Event*,
+  const std::byte* view(const Transmission& sent, const Location& theirs, const Event*,
                         std::byte*) override {
-    const auto key = std::pair(receive.peer, theirs.fd);
+    const auto key = std::pair(sent.peer, theirs.fd);
     auto found = mappings_.find(key);
     if (found == mappings_.end()) {
-      const int process = board().state(receive.peer).process.load();
+      const int process = board().state(sent.peer).process.load();
       found = mappings_.try_emplace(key, process, theirs.fd, /*writable=*/false).first;
     }
-    return found->second.at(theirs.offset + receive.offset, receive.nbytes);
+    return found->second.at(theirs.offset + sent.offset, sent.nbytes);
   }
 
   const std::byte* unreadable_ = nullptr;  // the collective's buffer, if peers read a copy

@@ -27,20 +27,22 @@ class ThreadTransport final : public BoardTransport {
   using BoardTransport::BoardTransport;
 
  private:
-  const std::byte* view(const Transmission& receive, const Location& theirs, const Event* ready,
+  const std::byte* view(const Transmission& sent, const Location& theirs, const Event* ready,
                         std::byte* place) override {
     const Device device = buffer().device();
     if (theirs.device.type != device.type)
-      member().end(str("[", name(call().op), "] rank ", receive.peer, "'s tensor is on ",
-                       theirs.device, ", rank ", member().rank, "'s on ", device));
+      member().end(str("[", name(call().op), "] rank ", member().name_of(sent.peer),
+                       "'s tensor is on ", theirs.device, ", rank ",
+                       member().name_of(member().rank), "'s on ", device));
     if (theirs.device != device && is_in_kernel(call().algorithm))
-      member().end(str("[all_reduce] rank ", receive.peer, "'s tensor is on ", theirs.device,
-                       ", rank ", member().rank, "'s on ", device, ", and ", name(call().algorithm),
+      member().end(str("[all_reduce] rank ", member().name_of(sent.peer), "'s tensor is on ",
+                       theirs.device, ", rank ", member().name_of(member().rank), "'s on ", device,
+                       ", and ", name(call().algorithm),
                        " is for ranks that share a GPU: choose ring or direct"));
     if (ready) ready->make_wait(device);
-    const std::byte* bytes = BoardTransport::view(receive, theirs, ready, place);
+    const std::byte* bytes = BoardTransport::view(sent, theirs, ready, place);
     return theirs.device == device || !ready ? bytes
-                                             : fetched(bytes, theirs.device, receive.nbytes, place);
+                                             : fetched(bytes, theirs.device, sent.nbytes, place);
   }
 
   // A copy on this rank's device: at `place` or, if that is null, valid as long as the views.

@@ -3,36 +3,18 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <latch>
 #include <mutex>
 #include <thread>
 
-#include "ranks.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "settings.h"
 
 using namespace ringlet;
 using namespace ringlet::comm;
 
 namespace {
-
-struct Setting {
-  TransportKind transport;
-  Algorithm algorithm;
-  int ranks;
-};
-
-std::vector<Setting> settings(const std::vector<Algorithm>& algorithms = {Algorithm::direct,
-                                                                          Algorithm::ring}) {
-  std::vector<Setting> all;
-  for (const TransportKind transport : transports())
-    for (const Algorithm algorithm : algorithms)
-      for (const int ranks : {1, 2, 3, 4, 5})
-        if (transport != TransportKind::gloo || ranks == 2 || ranks == 3)
-          all.push_back({transport, algorithm, ranks});
-  return all;
-}
 
 /// The settings with a separate all-reduce for the device that tensors are made on.
 std::vector<Setting> all_reduce_settings() {
@@ -43,38 +25,12 @@ std::vector<Setting> all_reduce_settings() {
   return all;
 }
 
-// Short segments, so that small tensors take the same path as long ones.
-void with_ranks(const Setting& setting, const std::function<void(const Group&)>& rank_main) {
-  const std::string name = str(comm::name(setting.transport), ", ", comm::name(setting.algorithm),
-                               ", ", setting.ranks, " ranks");
-  CAPTURE(name);
-  CHECK_NOTHROW(
-      launch(rank_main, setting.ranks,
-             {.group = {.transport = setting.transport,
-                        .algorithm = setting.algorithm,
-                        .timeout = std::chrono::seconds(60),
-                        .segment_bytes = setting.transport == TransportKind::gloo ? 2048 : 256}}));
-}
-
 std::vector<std::int64_t> lengths(int n) { return {0, 1, n - 1, n, n + 1, 63, 257, 1000}; }
 
 double max_over_ranks(int ranks, std::int64_t i) {
   int max = 0;
   for (int rank = 0; rank < ranks; ++rank) max = std::max(max, element(rank, i));
   return max;
-}
-
-// Pieces of unequal size, one of them empty, with a gap before the last.
-Pieces uneven_pieces(int ranks, std::int64_t unit) {
-  Pieces pieces;
-  std::int64_t end = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (rank == ranks - 1) end += 3;
-    const std::int64_t count = rank == 1 ? 0 : unit * (rank + 1) + rank;
-    pieces.push_back({end, count});
-    end += count;
-  }
-  return pieces;
 }
 
 /// Half the distance between neighbours at 1.
@@ -95,8 +51,6 @@ void expect_average(const Tensor& actual, int ranks, std::int64_t offset, const 
                   " is ", values[i], ", expected ", exact);
   }
 }
-
-std::int64_t end_of(const Pieces& pieces) { return pieces.back().offset + pieces.back().count; }
 
 }  // namespace
 
