@@ -3,7 +3,8 @@
 The reference's job, in turn (round robin): SNLI dev's odd rows in MultiNLI's form and its even rows with SoftmaxLoss
 each, STSB train with CosineSimilarityLoss. Or --job ranking: anchors of SNLI dev with an entailment and a contradiction,
 with MultipleNegativesRankingLoss. One batch a step, AdamW
-without decay, clip 1.0, linear schedule with 10 % warm-up. Then STSB dev Spearman.
+without decay, clip 1.0, linear schedule with 10 % warm-up. Then STSB dev Spearman, and for ranking NDCG@10 of finding
+the entailments of 500 anchors that were not trained on among all their entailments and contradictions.
 
 usage: python scripts/oracles/compare_training.py --model FOLDER --data $RINGLET_DATA --rows rows --steps 360
            [--job ranking [--mini-batch 16]] [--seeds 1 2 3] [--ringlet build/train/ringlet]
@@ -27,9 +28,10 @@ import time
 
 import torch
 from scipy.stats import spearmanr
-from sentence_transformers import SentenceTransformer, losses
+from sentence_transformers import SentenceTransformer, evaluation, losses
 from transformers import get_linear_schedule_with_warmup
 
+NAMES = ["STSB dev Spearman", "NDCG@10"]
 LABELS = {"entailment": 0, "neutral": 1, "contradiction": 2}
 
 
@@ -81,15 +83,19 @@ def read_lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def all_triplets(arguments):
+    by_anchor = {}
+    for line in snli_rows(arguments):
+        row = json.loads(line)
+        by_anchor.setdefault(row["sentence1"], {}).setdefault(row["gold_label"], row["sentence2"])
+    return [{"anchor": anchor, "positive": texts["entailment"], "negative": texts["contradiction"]}
+            for anchor, texts in by_anchor.items() if "entailment" in texts and "contradiction" in texts]
+
+
 def prepare_triplets(arguments):
     path = arguments.rows / "triplets.jsonl"
     if not path.exists():
-        by_anchor = {}
-        for line in snli_rows(arguments):
-            row = json.loads(line)
-            by_anchor.setdefault(row["sentence1"], {}).setdefault(row["gold_label"], row["sentence2"])
-        triplets = [{"anchor": anchor, "positive": texts["entailment"], "negative": texts["contradiction"]}
-                    for anchor, texts in by_anchor.items() if "entailment" in texts and "contradiction" in texts]
+        triplets = all_triplets(arguments)
         drawn = order(len(triplets), arguments.steps * arguments.batch, random.Random(0))
         write_lines(path, (json.dumps(triplets[i]) for i in drawn))
     return [[(row["anchor"], row["positive"], row["negative"], 0) for row in read_lines(path)]]
@@ -116,9 +122,23 @@ def read_csv(path):
         return list(csv.reader(rows))
 
 
+def scores(encoder, arguments):
+    """STSB dev Spearman, and for ranking NDCG@10."""
+    encoder.eval()
+    found = [stsb_dev(encoder, arguments)]
+    if arguments.job == "ranking":
+        trained = {row["anchor"] for row in read_lines(arguments.rows / "triplets.jsonl")}
+        rest = [row for row in all_triplets(arguments) if row["anchor"] not in trained][:500]
+        found.append(evaluation.InformationRetrievalEvaluator(
+            queries={f"{i}": row["anchor"] for i, row in enumerate(rest)},
+            corpus={f"{i} {text}": row[text] for i, row in enumerate(rest) for text in ("positive", "negative")},
+            relevant_docs={f"{i}": {f"{i} positive"} for i in range(len(rest))},
+            ndcg_at_k=[10], write_csv=False)(encoder)["cosine_ndcg@10"])
+    return found
+
+
 def stsb_dev(encoder, arguments):
     rows = read_csv(arguments.data / "stsb" / "stsb-en-dev.csv")
-    encoder.eval()
     u, v = (encoder.encode([row[column] for row in rows], normalize_embeddings=True) for column in (0, 1))
     return spearmanr((u * v).sum(1), [float(row[2]) for row in rows]).statistic
 
@@ -182,6 +202,10 @@ def train(encoder, data, arguments):
     return values, arguments.steps * arguments.batch / (time.time() - started)
 
 
+def rounded(values):
+    return ", ".join(f"{value:.4f}" for value in values)
+
+
 def peak_mib(who):
     return resource.getrusage(who).ru_maxrss / 1024
 
@@ -191,29 +215,30 @@ def main():
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     data = prepare_rows(arguments)
-    before = stsb_dev(SentenceTransformer(arguments.model, device=arguments.device), arguments)
-    print(f"STSB dev Spearman before: {before:.4f}")
+    before = scores(SentenceTransformer(arguments.model, device=arguments.device), arguments)
+    print(f"{NAMES[:len(before)]} before: {rounded(before)}")
     after, curves, rates, ours, our_rates = [], [], [], [], []
     for seed in arguments.seeds:
         if arguments.ringlet:
             with tempfile.TemporaryDirectory() as folder:
                 our_rates.append(train_ringlet(arguments, seed, folder + "/out"))
-                ours.append(stsb_dev(SentenceTransformer(folder + "/out/model", device=arguments.device), arguments))
+                ours.append(scores(SentenceTransformer(folder + "/out/model", device=arguments.device), arguments))
         torch.manual_seed(seed)
         encoder = SentenceTransformer(arguments.model, device=arguments.device)
         losses_of_steps, rate = train(encoder, data, arguments)
         curves.append(losses_of_steps)
         rates.append(rate)
-        after.append(stsb_dev(encoder, arguments))
-        print(f"seed {seed}: STSB dev Spearman {after[-1]:.4f}, mean loss of the last ten steps of each data set: "
+        after.append(scores(encoder, arguments))
+        print(f"seed {seed}: {rounded(after[-1])}, mean loss of the last ten steps of each data set: "
               + ", ".join(f"{statistics.mean(values[-10:]):.4f}" for values in curves[-1]))
     result = {"before": before, "after": after, "steps": arguments.steps, "batch": arguments.batch,
               "lr": arguments.lr, "seeds": arguments.seeds, "losses": curves}
     if arguments.ringlet:
         result |= {"ours": ours, "pairs_per_s": rates, "our_pairs_per_s": our_rates}
-        print(f"ringlet: STSB dev Spearman {', '.join(f'{value:.4f}' for value in ours)}, median "
-              f"{100 * (statistics.median(ours) - statistics.median(after)):+.2f} points from that of Sentence "
-              f"Transformers (bound 0.3)")
+        for name, mine, theirs in zip(NAMES, zip(*ours), zip(*after)):
+            print(f"ringlet: {name} {rounded(mine)}, median "
+                  f"{100 * (statistics.median(mine) - statistics.median(theirs)):+.2f} points from that of Sentence "
+                  f"Transformers, {rounded(theirs)} (bound 0.3)")
         print(f"pairs/s, alternately: {', '.join(f'{a:.1f} and {b:.1f}' for a, b in zip(our_rates, rates))}; "
               f"{statistics.median(our_rates) / statistics.median(rates):.2f} times; peak "
               f"{peak_mib(resource.RUSAGE_CHILDREN):.0f} and {peak_mib(resource.RUSAGE_SELF):.0f} MiB")
