@@ -97,6 +97,7 @@ class Node {
   friend class Engine;
   friend class Gradient;
   friend class Gradients;
+  friend class LeafGradients;
   const char* name_;
   std::vector<Edge> edges_;
   Shape shape_;  // of the output, and so of its gradient

@@ -25,7 +25,7 @@ struct Collective {
   Pieces pieces = {};         // of the buffer, in elements
   std::int64_t segments = 1;  // of each piece
   Tensor buffer = {};         // (n): sent from, and received into
-  bool writes = true;         // the buffer
+  bool writes = true;         // to the buffer: its version advances
   Tensor own = {};            // (pieces[rank].count): where my piece is reduced to, if not in place
                               // (size, pieces[rank].count): where my piece of each rank goes
   /// Run before and after the engine, on its thread and stream.

@@ -13,6 +13,8 @@ GroupState::GroupState(Membership member_, GroupOptions options_, bool connects_
       options(std::move(options_)),
       host_kind(options.transport),
       connects_late(connects_late_) {
+  RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
+                " bytes");
   if (options.timed) {
     running = std::make_shared<DeviceClock>();
     waited = std::make_shared<DeviceClock>();
@@ -73,8 +75,6 @@ std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) con
 Group::Group(std::shared_ptr<Store> store, int rank, int size, GroupOptions options,
              const std::string& id) {
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
-  RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
-                " bytes");
   state_ = std::make_shared<GroupState>(
       Membership{std::move(store), rank, size, options.timeout, id, options.on_note}, options);
 }

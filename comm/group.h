@@ -76,12 +76,12 @@ class Group {
   /// output (size, pieces[rank].count): row p = that piece of rank p's `input`.
   Work all_to_all(Tensor output, Tensor input, const Pieces& pieces) const;
 
-  // Between two ranks, and not ordered with the collectives. The n-th send to a peer meets the
-  // peer's n-th recv from this rank, of equal dtype and size. Either may come first. Transfers of
-  // other peers and of the other direction go on meanwhile.
-
-  Work send(Tensor tensor, int peer) const;
-  Work recv(Tensor tensor, int peer) const;
+  // Between two ranks, and not ordered with the collectives. The n-th send of a tag to a peer meets
+  // the peer's n-th recv of the tag from this rank, of equal dtype and size. Either may come first.
+  // Transfers of other peers, tags and of the other direction go on meanwhile. They cannot be
+  // captured. Before the first one, only the timeout detects a peer that has left.
+  Work send(Tensor tensor, int peer, int tag = 0) const;
+  Work recv(Tensor tensor, int peer, int tag = 0) const;
   /// Also orders this thread's later work on a device after the group's collectives there.
   void barrier() const;
   /// Gathers a few bytes of every rank, of any length, in rank order.
@@ -96,7 +96,7 @@ class Group {
   Store& store() const;
 
  private:
-  Work transfer(Tensor tensor, int from, int to) const;
+  Work transfer(Tensor tensor, int from, int to, int tag) const;
 
   std::shared_ptr<GroupState> state_;
 };

@@ -44,6 +44,7 @@ std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces
 std::shared_ptr<Collective> GroupState::start(std::shared_ptr<Collective> collective) {
   const Device device = collective->buffer.device();
   collective->captured = is_capturing();
+  RINGLET_CHECK(!collective->captured || !connects_late, "[send] transfers cannot be captured");
   RINGLET_CHECK(!collective->captured || uses_nccl(device), "[", name(collective->call.op),
                 "] only collectives over nccl can be captured");
   const std::lock_guard lock(calls);
@@ -109,8 +110,7 @@ void GroupState::run(Collective& collective) {
     if (!host) connect();
     if (!collective.engine)
       collective.engine = &engine(collective.call, collective.buffer.device());
-    const ObservedCollective observed(options.observer, collective, member.name_of(member.rank),
-                                      member.size);
+    const ObservedCollective observed(options.observer, collective, member);
     const DeviceClock::Scope taken(collective.captured ? nullptr : running.get(),
                                    collective.end->device());
     if (collective.before) collective.before();
@@ -120,14 +120,13 @@ void GroupState::run(Collective& collective) {
   } catch (const std::exception& error) {
     abandon(collective, error);
     if (!dynamic_cast<const Error*>(&error) || dynamic_cast<const InputError*>(&error)) throw;
-    throw Error(with_collective(error.what(), member.name_of(member.rank), collective.call));
+    throw Error(with_collective(error.what(), member.me(), collective.call));
   }
   if (!collective.captured) collective.release();
 }
 
 void GroupState::abandon(Collective& collective, const std::exception& error) {
-  if (!member.store->raised())
-    member.store->raise(str("rank ", member.name_of(member.rank), ": ", error.what()));
+  if (!member.store->raised()) member.store->raise(str("rank ", member.me(), ": ", error.what()));
   if (nccl) nccl->abandon();
   if (host) host->abandon();
   try {

@@ -35,13 +35,16 @@ struct GroupState {
   /// Peers learn over the host's transport that this rank has left. A communicator's end may take
   /// until they leave, too.
   ~GroupState() {
+    end_transfers();
     queue->drain();
     if (nccl) host.reset();
   }
+  /// Ends the group if an exception ends this rank: no peer may meet its transfers in flight.
+  void end_transfers() noexcept;
   /// Makes the transports and engines; returns when all ranks have come.
   void connect();
   /// The group in which `from` sends to `to`. Neither waits for the other here.
-  GroupState& lane(int from, int to);
+  GroupState& lane(int from, int to, int tag);
 
   // ---- the choice of an engine (group.cpp)
 
@@ -91,7 +94,7 @@ struct GroupState {
   std::shared_ptr<DeviceClock> running, waited;  // null unless options.timed
 
   const bool connects_late;
-  std::map<std::pair<int, int>, std::unique_ptr<GroupState>> lanes;  // by sender and receiver
+  std::map<std::vector<int>, std::unique_ptr<GroupState>> lanes;  // sender, receiver, tag
   mutable std::mutex calls;  // numbers calls in the order in which they are queued
   std::uint64_t sequence = 0;
   std::uint64_t bytes_sent = 0;

@@ -1,5 +1,6 @@
 #include "ringlet/comm/launch.h"
 
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -28,8 +29,10 @@ void launch_threads(const Launch& launch) {
 }  // namespace
 
 bool Launch::run(int rank) const noexcept {
+  // Destroyed after the alarm is raised: it waits for transfers that no peer may meet.
+  std::optional<Group> group;
   try {
-    rank_main(Group(store, rank, size, options));
+    rank_main(group.emplace(store, rank, size, options));
     return true;
   } catch (const std::exception& error) {
     record(rank, error.what(), dynamic_cast<const InputError*>(&error) != nullptr);

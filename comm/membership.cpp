@@ -66,10 +66,8 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
     try {
       return store->get(key(what), slice);
     } catch (const Error& error) {
-      if (store->raised())
-        fail(store->cause(), "; rank ", name_of(rank), " was making the group ", id);
-      if (Clock::now() >= deadline)
-        fail("[group] ", id, ": ", waited(), " for ", meaning, " of ", size, " ranks");
+      if (store->raised()) fail(store->cause(), "; rank ", me(), " was making the group ", id);
+      if (Clock::now() >= deadline) fail("[group] ", id, ": ", waited(), " for ", meaning);
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
     }
   }
@@ -106,11 +104,11 @@ void Membership::end_late(const std::string& cause) const {
 }
 
 void Membership::compare(int peer, const Call& theirs, const Call& mine) const {
-  if (theirs != mine) end(describe_mismatch(name_of(peer), theirs, name_of(rank), mine));
+  if (theirs != mine) end(describe_mismatch(name_of(peer), theirs, me(), mine));
 }
 
 std::string Membership::waited() const {
-  return str("rank ", name_of(rank), " waited ", seconds_of(timeout), " s");
+  return str("rank ", me(), " waited ", seconds_of(timeout), " s");
 }
 
 void Membership::time_out(const Call& call, std::uint64_t step, int peer,

@@ -21,6 +21,7 @@ struct Membership {
   std::vector<int> names = {};
 
   int name_of(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }
+  int me() const { return name_of(rank); }
   /// This rank's part of the group of some of these ranks.
   Membership subgroup(const std::vector<int>& ranks, const std::string& its_id) const;
   /// Calls on_note on one rank of the group, the first one with this topic.

@@ -6,6 +6,7 @@
 namespace ringlet::comm {
 
 struct Collective;
+struct Membership;
 struct Step;
 
 /// Receives the collectives of all ranks that have it in their GroupOptions, each on the thread
@@ -13,7 +14,7 @@ struct Step;
 class CollectiveObserver {
  public:
   virtual ~CollectiveObserver() = default;
-  virtual void begins(const Collective& collective, int rank, int size) = 0;
+  virtual void begins(const Collective& collective, const Membership& rank) = 0;
   virtual void ends() {}
   /// Within a collective: a step of its schedule, for one of its segments. Other engines have none.
   virtual void step_begins(const Collective&, const Step&, std::int64_t /*segment*/) {}
@@ -23,9 +24,10 @@ class CollectiveObserver {
 /// A collective for the lifetime of this object. Null: not observed.
 class ObservedCollective {
  public:
-  ObservedCollective(CollectiveObserver* observer, const Collective& collective, int rank, int size)
+  ObservedCollective(CollectiveObserver* observer, const Collective& collective,
+                     const Membership& rank)
       : observer_(observer) {
-    if (observer_) observer_->begins(collective, rank, size);
+    if (observer_) observer_->begins(collective, rank);
   }
   ~ObservedCollective() {
     if (observer_) observer_->ends();

@@ -27,6 +27,7 @@ class Queue {
   void wait_for_all();
   /// Runs the remaining collectives and ends the thread.
   void drain();
+  bool is_idle() const;
 
   double seconds_running() const { return seconds(running_time_); }
   double seconds_waited() const { return seconds(waited_time_); }

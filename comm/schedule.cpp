@@ -93,29 +93,18 @@ Schedule direct_all_gather(int rank, int size) {
   return {step};
 }
 
-// 1 step; the root sends B (n-1), its peers nothing. The buffer is one piece.
-Schedule direct_broadcast(int rank, int size, int root) {
-  Step step{.then = Then::copy};
-  if (rank != root) {
-    step.receives.push_back({root, /*piece=*/0});
-  } else {
-    for (const int peer : others(rank, size)) step.sends.push_back({peer, /*piece=*/0});
-  }
-  return {step};
-}
-
-// 1 step; all but the root send their piece.
-Schedule gather(int rank, int size, int root) {
+// 1 step, from the root to its peers: the whole, B (n-1), or each one's piece, B (n-1)/n.
+Schedule from_root(int rank, int size, int root, bool whole) {
   Step step;
-  if (rank != root) step.sends.push_back({root, /*piece=*/rank});
-  if (rank == root)
-    for (const int peer : others(rank, size)) step.receives.push_back({peer, /*piece=*/peer});
+  if (rank != root) step.receives.push_back({root, whole ? 0 : rank});
+  for (const int peer : others(rank, size))
+    if (rank == root) step.sends.push_back({peer, whole ? 0 : peer});
   return {step};
 }
 
-// 1 step, the other way.
-Schedule scatter(int rank, int size, int root) {
-  Schedule schedule = gather(rank, size, root);
+// 1 step, the other way: the peers send their piece.
+Schedule to_root(int rank, int size, int root) {
+  Schedule schedule = from_root(rank, size, root, /*whole=*/false);
   std::swap(schedule[0].sends, schedule[0].receives);
   return schedule;
 }
@@ -146,15 +135,15 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
     case Op::all_gather:
       return ring ? ring_all_gather(rank, size) : direct_all_gather(rank, size);
     case Op::broadcast:
-      return ring ? ring_broadcast(rank, size, root) : direct_broadcast(rank, size, root);
+      return ring ? ring_broadcast(rank, size, root) : from_root(rank, size, root, /*whole=*/true);
     case Op::gather:
-      return gather(rank, size, root);
+      return to_root(rank, size, root);
     case Op::scatter:
-      return scatter(rank, size, root);
+      return from_root(rank, size, root, /*whole=*/false);
     case Op::all_to_all:
       return direct_reduce_scatter(rank, size, Then::stack);
     case Op::send:
-      return direct_broadcast(rank, size, root);
+      return from_root(rank, size, root, /*whole=*/true);
     case Op::barrier:
       break;
   }

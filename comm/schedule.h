@@ -2,7 +2,7 @@
 // moving a byte: one rank's part of a collective. It is the same for every transport, dtype and
 // size.
 //
-//   buffer   the data of a collective, the same number of elements on every rank
+//   buffer   the data of a collective, on every rank or, for gather and scatter, on the root
 //   piece    a part of the buffer; piece r is rank r's: it is reduced there and sent from there
 //   segment  a stretch of a long buffer that runs through the schedule separately, cut into its
 //            own pieces, so that its results are still in the cache
@@ -42,7 +42,7 @@ using Schedule = std::vector<Step>;
 
 /// The schedule of a collective by an algorithm; none if that is native. An all-reduce is a
 /// reduce-scatter, then an all-gather. In one launch an algorithm sends as its namesake. Gather,
-/// scatter, all-to-all and send are direct under every algorithm.
+/// scatter, all-to-all and send have one schedule for ring and direct.
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root = 0);
 
 /// Pieces that a schedule names: at least 1.

@@ -1,5 +1,6 @@
 // Groups of some ranks of a group: subgroups, and the lanes that carry transfers between two ranks.
 #include <algorithm>
+#include <exception>
 
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
@@ -7,16 +8,27 @@
 
 namespace ringlet::comm {
 
-GroupState& GroupState::lane(int from, int to) {
+GroupState& GroupState::lane(int from, int to, int tag) {
   const std::lock_guard lock(calls);
-  std::unique_ptr<GroupState>& lane = lanes[{from, to}];
+  std::unique_ptr<GroupState>& lane = lanes[{from, to, tag}];
   if (!lane) {
-    GroupOptions direct = options;
-    direct.algorithm = Algorithm::direct;
-    lane = std::make_unique<GroupState>(member.subgroup({from, to}, str(from, ">", to)), direct,
-                                        /*connects_late=*/true);
+    GroupOptions of_lane = options;
+    of_lane.algorithm = Algorithm::direct;
+    if (options.transport != TransportKind::nccl) of_lane.transport = host_kind;
+    Membership pair =
+        member.subgroup({from, to}, str(from, ">", to, tag == 0 ? "" : str(", tag ", tag)));
+    pair.on_note = {};  // the group has noted it, and notes do not come from several threads
+    lane = std::make_unique<GroupState>(std::move(pair), of_lane, /*connects_late=*/true);
   }
   return *lane;
+}
+
+void GroupState::end_transfers() noexcept {
+  if (!connects_late || std::uncaught_exceptions() == 0 || queue->is_idle()) return;
+  try {
+    member.store->raise(str("rank ", member.me(), " has ended, with a transfer in flight"));
+  } catch (const Error&) {  // the store is full: peers end after the timeout
+  }
 }
 
 GroupStats GroupState::stats() const {
@@ -28,8 +40,6 @@ GroupStats GroupState::stats() const {
     const GroupStats one = lane->stats();
     sum.collectives += one.collectives;
     sum.bytes_sent += one.bytes_sent;
-    sum.seconds_running += one.seconds_running;
-    sum.seconds_waited += one.seconds_waited;
   }
   return sum;
 }
@@ -58,21 +68,22 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   return group;
 }
 
-Work Group::send(Tensor tensor, int peer) const {
-  return transfer(std::move(tensor), rank(), peer);
+Work Group::send(Tensor tensor, int peer, int tag) const {
+  return transfer(std::move(tensor), rank(), peer, tag);
 }
-Work Group::recv(Tensor tensor, int peer) const {
-  return transfer(std::move(tensor), peer, rank());
+Work Group::recv(Tensor tensor, int peer, int tag) const {
+  return transfer(std::move(tensor), peer, rank(), tag);
 }
 
-Work Group::transfer(Tensor tensor, int from, int to) const {
-  check_tensor(Op::send, tensor);
-  const int peer = from == rank() ? to : from;
-  RINGLET_CHECK(0 <= peer && peer < size() && from != to, "[send] from rank ", from, " to rank ",
-                to, " of ", size());
-  GroupState& lane = state_->lane(from, to);
+Work Group::transfer(Tensor tensor, int from, int to, int tag) const {
+  const bool sends = from == rank();
+  const int peer = sends ? to : from;
+  RINGLET_CHECK(tensor.defined(), "[", sends ? "send" : "recv", "] of an undefined tensor");
+  RINGLET_CHECK(0 <= peer && peer < size() && from != to, "[", sends ? "send" : "recv",
+                "] from rank ", from, " to rank ", to, " of ", size());
+  GroupState& lane = state_->lane(from, to, tag);
   auto collective = lane.plan(Op::send, tensor);
-  collective->writes = to == rank();
+  collective->writes = !sends;
   return {lane.queue, lane.start(std::move(collective))};
 }
 

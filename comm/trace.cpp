@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
@@ -26,11 +27,11 @@ std::string_view verb(Then then) {
 
 }  // namespace
 
-void TracePrinter::begins(const Collective& collective, int rank, int size) {
+void TracePrinter::begins(const Collective& collective, const Membership& rank) {
   const Call& call = collective.call;
   std::ostringstream out;
   out << "collective " << call.sequence << ": " << describe(call) << ", " << name(call.algorithm)
-      << ", rank " << rank << " of " << size;
+      << ", rank " << rank.rank << " of " << rank.size;
   if (collective.segments > 1) out << ", in " << collective.segments << " segments";
   out << "\n  step  send              receive           then\n";
 

@@ -12,7 +12,7 @@ namespace ringlet::comm {
 class TracePrinter final : public CollectiveObserver {
  public:
   explicit TracePrinter(std::ostream& out) : out_(out) {}
-  void begins(const Collective& collective, int rank, int size) override;
+  void begins(const Collective& collective, const Membership& rank) override;
 
  private:
   std::ostream& out_;

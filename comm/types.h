@@ -82,9 +82,9 @@ struct GroupOptions {
 
 /// Counted since the group was made.
 struct GroupStats {
-  std::uint64_t collectives = 0;
-  std::uint64_t bytes_sent = 0;  // by schedules; native engines are not counted
-  // By the host's clock, unless GroupOptions::timed.
+  std::uint64_t collectives = 0;  // and transfers
+  std::uint64_t bytes_sent = 0;   // by schedules; native engines are not counted
+  // By the host's clock, unless GroupOptions::timed. Without transfers.
   double seconds_running = 0;  // in collectives
   double seconds_waited = 0;   // callers in Work::wait
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/comm/observer.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/device_time.h"
@@ -120,8 +121,8 @@ struct Timeline::Observer final : KernelObserver, WaitObserver, comm::Collective
     begin(owner, data ? "data" : "compute", "wait", what, owner ? owner->device : Device{});
   }
   void wait_ends(const char*) override { end(); }
-  void begins(const comm::Collective& collective, int rank, int) override {
-    begin(of(rank), "collectives", "collective", comm::describe(collective.call),
+  void begins(const comm::Collective& collective, const comm::Membership& rank) override {
+    begin(of(rank.me()), "collectives", "collective", comm::describe(collective.call),
           collective.end->device());
   }
   void ends() override { end(); }

@@ -72,7 +72,7 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
                   " bytes: ", std::strerror(errno));
     member.store->set(member.key("board"), str(getpid(), ' ', made.fd()));
   }
-  const std::string name = member.get("board", "rank 0's board");
+  const std::string name = member.get("board", str("the board of rank ", member.name_of(0)));
   int process = 0, fd = 0;
   std::istringstream(name) >> process >> fd;
   static std::mutex mutex;

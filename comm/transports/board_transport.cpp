@@ -173,8 +173,7 @@ void BoardTransport::check(int peer, const Ready& ready) const {
   if (theirs.sequence == call_.sequence) member_.compare(peer, theirs, call_);
   // The message may have been the last that the peer published before it left.
   if (board_->state(peer).left.load() && !ready())
-    member_.end(describe_left(describe_step(call_, step_), member_.name_of(member_.rank),
-                              member_.name_of(peer)));
+    member_.end(describe_left(describe_step(call_, step_), member_.me(), member_.name_of(peer)));
 }
 
 void BoardTransport::time_out(int peer) const {

@@ -158,12 +158,10 @@ class GlooTransport final : public Transport {
       if (Clock::now() - start >= membership_.timeout)
         membership_.time_out(call_, step_, rank, progress_.of_all());
       if (has_left(membership_, rank))
-        membership_.end(describe_left(describe_step(call_, step_),
-                                      membership_.name_of(membership_.rank),
+        membership_.end(describe_left(describe_step(call_, step_), membership_.me(),
                                       membership_.name_of(rank)));
-      membership_.end_late(str(describe_step(call_, step_), ": rank ",
-                               membership_.name_of(membership_.rank), " lost rank ",
-                               membership_.name_of(rank), ": ", error.what()));
+      membership_.end_late(str(describe_step(call_, step_), ": rank ", membership_.me(),
+                               " lost rank ", membership_.name_of(rank), ": ", error.what()));
     } catch (...) {
       watchdog_.watch(nullptr);
       throw;

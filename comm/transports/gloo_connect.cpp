@@ -101,7 +101,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
     return context;
   } catch (const ::gloo::Exception& error) {
     membership.end_late(
-        str("[group] ", membership.id, ": rank ", membership.rank, ": ", error.what()));
+        str("[group] ", membership.id, ": rank ", membership.me(), ": ", error.what()));
   }
 }
 

@@ -26,7 +26,8 @@ ncclUniqueId agree_on_id(const Membership& membership) {
                   __FILE__, ':', __LINE__, ')');
     membership.store->set(membership.key("nccl id"), {id.internal, sizeof(id.internal)});
   }
-  const std::string bytes = membership.get("nccl id", "NCCL's id from rank 0");
+  const std::string bytes =
+      membership.get("nccl id", str("NCCL's id from rank ", membership.name_of(0)));
   RINGLET_CHECK_EQ(bytes.size(), sizeof(id.internal), "[nccl] bytes of the id in the store");
   std::memcpy(id.internal, bytes.data(), sizeof(id.internal));
   return id;
@@ -140,9 +141,8 @@ std::string NcclCommunicator::words(ncclResult_t result) const {
 
 void NcclCommunicator::report(const std::string& what) const {
   if (membership_.on_note)
-    membership_.on_note(str("[group] ", membership_.id, ": the end of rank ",
-                            membership_.name_of(membership_.rank), "'s communicator on ", device_,
-                            ": ", what));
+    membership_.on_note(str("[group] ", membership_.id, ": the end of rank ", membership_.me(),
+                            "'s communicator on ", device_, ": ", what));
 }
 
 void NcclCommunicator::end(const std::string& where, ncclResult_t result, const char* file,
@@ -151,8 +151,7 @@ void NcclCommunicator::end(const std::string& where, ncclResult_t result, const 
 }
 
 void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words) {
-  membership.end_late(
-      str(where, ": NCCL on rank ", membership.name_of(membership.rank), ": ", words));
+  membership.end_late(str(where, ": NCCL on rank ", membership.me(), ": ", words));
 }
 
 }  // namespace ringlet::comm

@@ -43,8 +43,7 @@ void NcclWatchdog::run() {
       look();
     } catch (const std::exception& error) {
       // If the alarm is not raised yet, the device itself has failed.
-      membership_.store->raise(
-          str("rank ", membership_.name_of(membership_.rank), ": ", error.what()));
+      membership_.store->raise(str("rank ", membership_.me(), ": ", error.what()));
     }
     if (membership_.store->raised()) return communicator_.abort();
     lock.lock();

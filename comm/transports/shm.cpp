@@ -25,7 +25,7 @@ class ShmTransport final : public BoardTransport {
     // The same bytes for several peers are copied once: the first one may read them already.
     for (std::size_t i = 0; unreadable_ && i < sends.size(); ++i)
       if (const auto& [peer, offset, nbytes] = sends[i];
-          nbytes > 0 && (i == 0 || sends[i - 1].offset != offset))
+          nbytes > 0 && (i == 0 || sends[i - 1].offset != offset || sends[i - 1].nbytes != nbytes))
         std::memcpy(announced_bytes(buffer()) + offset, unreadable_ + offset, nbytes);
     return BoardTransport::exchange(sends, receives, in_place);
   }

@@ -32,12 +32,12 @@ class ThreadTransport final : public BoardTransport {
     const Device device = buffer().device();
     if (theirs.device.type != device.type)
       member().end(str("[", name(call().op), "] rank ", member().name_of(sent.peer),
-                       "'s tensor is on ", theirs.device, ", rank ",
-                       member().name_of(member().rank), "'s on ", device));
+                       "'s tensor is on ", theirs.device, ", rank ", member().me(), "'s on ",
+                       device));
     if (theirs.device != device && is_in_kernel(call().algorithm))
       member().end(str("[all_reduce] rank ", member().name_of(sent.peer), "'s tensor is on ",
-                       theirs.device, ", rank ", member().name_of(member().rank), "'s on ", device,
-                       ", and ", name(call().algorithm),
+                       theirs.device, ", rank ", member().me(), "'s on ", device, ", and ",
+                       name(call().algorithm),
                        " is for ranks that share a GPU: choose ring or direct"));
     if (ready) ready->make_wait(device);
     const std::byte* bytes = BoardTransport::view(sent, theirs, ready, place);

@@ -133,7 +133,7 @@ TEST_CASE("--timeout is how long ranks of evaluate and encode wait for one that 
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     CHECK(outcome.code != 0);
     CHECK(seconds.count() < 60);
-    CHECK_MESSAGE(contains(outcome.err, "rank 0 waited 1.5 s for rank 1 of 2 ranks"), outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, "rank 0 waited 1.5 s for rank 1"), outcome.err);
   }
   CHECK_FALSE(fs::exists(folder / "out.npy"));
   check_refused(str("evaluate --model ", kModel, " --data ", data, " --timeout 3"),

@@ -80,7 +80,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
   const Outcome outcome =
-      run(str("train --model tiny --output ", output, kInstrumented ? " --max-steps 20" : ""));
+      run(str("train --model tiny --output ", output, " --max-steps ", kInstrumented ? 20 : 240));
   REQUIRE_EQ(outcome.code, 0);
   CHECK(contains(outcome.err, "pairs/s"));
   const double dev = column(folder / "out/metrics.jsonl", "eval_nli-dev_loss").back();

@@ -292,8 +292,7 @@ TEST_CASE("nccl: a rank that ends, ends the others' work on their GPUs") {
               go_on(group);
             },
             3) == "rank 1: the disk is full");
-  CHECK(gpus.nccl.aborted() == 2);  // rank 1 has left in order
-  CHECK(gpus.nccl.destroyed() == 1);
+  gpus.check_all_aborted(3);
   CHECK(gpus.nccl.misused() == 0);
 }
 

@@ -136,6 +136,33 @@ TEST_CASE("memory that is no tensor's own is sent as well") {
       2, processes({.segment_bytes = 512}));
 }
 
+TEST_CASE("memory that is no tensor's own is sent in pieces, some of them empty") {
+  launch(
+      [](const Group& group) {
+        std::vector<float> foreign(10);
+        const auto fill = [&] {
+          for (std::size_t i = 0; i < foreign.size(); ++i)
+            foreign[i] = static_cast<float>(element(group.rank(), static_cast<std::int64_t>(i)));
+        };
+        fill();
+        const Tensor x(std::make_shared<Storage>(reinterpret_cast<std::byte*>(foreign.data()),
+                                                 foreign.size() * sizeof(float), Device{}, [] {}),
+                       0, {10}, DType::f32);
+        group.all_reduce(x).wait();  // one rank has all ten elements, and the others none
+        expect(
+            x, 0, 10, [](std::int64_t i) { return sum_over_ranks(3, i); }, "sum");
+        fill();
+        const Pieces pieces{{0, 4}, {4, 0}, {4, 6}};
+        const auto [offset, count] = pieces[static_cast<std::size_t>(group.rank())];
+        const Tensor mine = empty({count});
+        group.scatter(mine, x, pieces).wait();
+        expect(
+            mine, 0, count, [&, from = offset](std::int64_t i) { return element(0, from + i); },
+            "scatter");
+      },
+      3, processes());
+}
+
 TEST_CASE("forked ranks use threads of their own") {
   const Tensor before = add(full({1 << 20}, 1), full({1 << 20}, 2));  // the parent's threads run
   launch(

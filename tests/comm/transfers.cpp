@@ -91,7 +91,7 @@ TEST_CASE("the sum of all_to_all's rows is what reduce_scatter gives") {
       4);
 }
 
-TEST_CASE("transfers of a pair and direction arrive in their order, whoever comes first") {
+TEST_CASE("transfers of a pair and direction arrive in their order; either end may come first") {
   for (const Setting& setting : settings({Algorithm::direct})) {
     if (setting.ranks == 1) continue;
     with_ranks(setting, [](const Group& group) {
@@ -135,7 +135,7 @@ TEST_CASE("two ranks that first wait for what they receive, and send before: no 
         2, {.group = {.transport = transport}});
 }
 
-TEST_CASE("what is only sent keeps its version; what is received has a new one at once") {
+TEST_CASE("a tensor that is only sent keeps its version; a received one has a new one at once") {
   launch(
       [](const Group& group) {
         const Tensor x = numbered(group.rank(), 8);
@@ -169,6 +169,44 @@ TEST_CASE("a transfer that no peer meets ends all ranks, and names both ends") {
     CHECK(contains(second, "rank 2 waited 1 s for rank 1; ranks present: 2; missing: 1"));
     CHECK(contains(error(1, 0s), "rank 2 waits for rank 1, which has left the group"));
   }
+}
+
+TEST_CASE("a rank that throws with a transfer in flight ends its peers at once") {
+  for (const bool in_subgroup : {false, true}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string error = error_of(
+        [&](const Group& world) {
+          const Group group = in_subgroup ? world.subgroup({0, 1}) : world;
+          const Work never = group.recv(empty({4}), 1 - world.rank());
+          if (world.rank() == 1) fail("the disk is full");
+          never.wait();
+        },
+        2, {.timeout = std::chrono::seconds(60)});
+    CHECK(contains(error, in_subgroup ? "rank 1 has ended, with a transfer in flight"
+                                      : "rank 1: the disk is full"));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  }
+}
+
+TEST_CASE("in a subgroup, transfers of several tags; messages name the ranks of the world") {
+  const std::string differs = error_of(
+      [](const Group& world) {
+        const Group pair = world.subgroup({1, 3});
+        if (world.rank() != 1 && world.rank() != 3) return;
+        const bool sends = world.rank() == 3;
+        Tensor a = full({2}, sends ? 1 : 0), b = full({2}, sends ? 2 : 0);
+        // The second tag may be sent first.
+        const Work first = sends ? pair.send(b, 0, 1) : pair.recv(a, 1, 0);
+        (sends ? pair.send(a, 0, 0) : pair.recv(b, 1, 1)).wait();
+        first.wait();
+        expect(
+            a, 0, 2, [](std::int64_t) { return 1; }, "tag 0");
+        expect(
+            b, 0, 2, [](std::int64_t) { return 2; }, "tag 1");
+        (sends ? pair.send(zeros({4}), 0) : pair.recv(zeros({5}), 1)).wait();
+      },
+      4, {});
+  CHECK(contains(differs, "rank 3 called send (f32, 4), rank 1 send (f32, 5), collective 2"));
 }
 
 TEST_CASE("transfers that differ, and those that no rank can make") {

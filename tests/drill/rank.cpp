@@ -131,7 +131,7 @@ class Incident final : public comm::CollectiveObserver {
   }
 
  private:
-  void begins(const comm::Collective&, int, int) override {
+  void begins(const comm::Collective&, const comm::Membership&) override {
     if (waiting_ && files_exist(trial_.folder / "run") && waiting_.exchange(false)) limit_writes();
   }
 

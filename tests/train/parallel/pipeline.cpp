@@ -1,0 +1,196 @@
+// Pipelines against gradient accumulation on one device.
+#include "ringlet/train/parallel/pipeline.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "../../device.h"
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/nn/layer_norm.h"
+#include "ringlet/nn/linear.h"
+#include "ringlet/train/parallel/pipeline_simulation.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+constexpr std::int64_t kWidth = 9;
+
+/// Twelve layers of a residual linear layer and a norm each; the rows of each micro-batch.
+struct Stack {
+  static constexpr int kLayers = 12;
+  std::vector<std::shared_ptr<nn::Linear>> linears;
+  std::vector<std::shared_ptr<nn::LayerNorm>> norms;
+  std::vector<Tensor> micro_batches;
+
+  explicit Stack(int count) {
+    const GeneratorGuard guard({.seed = 7});
+    for (int i = 0; i < kLayers; ++i) {
+      linears.push_back(std::make_shared<nn::Linear>(kWidth, kWidth));
+      norms.push_back(std::make_shared<nn::LayerNorm>(kWidth, 1e-5));
+    }
+    for (int k = 0; k < count; ++k)  // of different sizes, one of them empty
+      micro_batches.push_back(normal({k == 1 ? 0 : 3 + k % 4, kWidth}));
+  }
+  /// Layers [begin, end) of micro-batch k, and behind the last one its share of the loss.
+  Variable forward(int begin, int end, int k, const Variable& input) const {
+    Variable x = begin == 0 ? Variable(micro_batches[static_cast<std::size_t>(k)]) : input;
+    for (int i = begin; i < end; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      x = norms[at]->forward(autograd::add(x, autograd::tanh(linears[at]->forward(x))));
+    }
+    return end == kLayers ? autograd::sum(autograd::square(x)) : x;
+  }
+  std::vector<Variable> parameters(int begin, int end) const {
+    std::vector<Variable> all;
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      all.insert(all.end(),
+                 {linears[i]->weight, linears[i]->bias, norms[i]->weight, norms[i]->bias});
+    return all;
+  }
+  double accumulate() const {
+    double sum = 0;
+    for (int k = 0; k < static_cast<int>(micro_batches.size()); ++k) {
+      const Variable loss = forward(0, kLayers, k, {});
+      loss.backward();
+      sum += loss.tensor().to_vector<double>()[0];
+    }
+    return sum;
+  }
+};
+
+/// The layer where a stage begins; stages are of different lengths.
+int edge(int stage, int stages) {
+  return stage == 0 ? 0 : std::min(Stack::kLayers, (stage * Stack::kLayers + 1) / stages);
+}
+
+void check_step(const comm::Group& group, PipelineKind kind, int micro_batches, int chunks) {
+  const Stack piped(micro_batches), whole(micro_batches);
+  const int stages = group.size() * chunks;
+  std::vector<Pipeline::Forward> forwards;
+  std::vector<Variable> mine, expected;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const int stage = chunk * group.size() + group.rank();
+    const int begin = edge(stage, stages), end = edge(stage + 1, stages);
+    forwards.push_back(
+        [&piped, begin, end](int k, const Variable& x) { return piped.forward(begin, end, k, x); });
+    for (const Variable& one : piped.parameters(begin, end)) mine.push_back(one);
+    for (const Variable& one : whole.parameters(begin, end)) expected.push_back(one);
+  }
+  Pipeline pipeline(
+      group, forwards,
+      [&](int, int k) { return piped.micro_batches[static_cast<std::size_t>(k)].shape(); },
+      {.kind = kind, .micro_batches = micro_batches, .device = default_device()});
+  for (int step = 0; step < 2; ++step) {  // the second adds to the gradients of the first
+    RINGLET_CHECK_EQ(pipeline.run(), whole.accumulate(), "loss");
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      RINGLET_CHECK(mine[i].grad().to_vector() == expected[i].grad().to_vector(),
+                    "gradient of parameter ", i, " of rank ", group.rank(), " in step ", step);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline has the gradients of accumulation, bit for bit") {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const int micro_batches : {1, 2, 3, 4, 8})
+      for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_f_one_b,
+                                      PipelineKind::interleaved, PipelineKind::zero_bubble}) {
+        const bool interleaved = kind == PipelineKind::interleaved;
+        if (interleaved && micro_batches % ranks != 0) continue;
+        for (const int chunks : interleaved ? std::vector{2, 3} : std::vector{1}) {
+          INFO(kPipelines(kind), ", ", ranks, " ranks, ", micro_batches, " micro-batches, ", chunks,
+               " chunks");
+          CHECK_NOTHROW(comm::launch(
+              [&](const comm::Group& group) { check_step(group, kind, micro_batches, chunks); },
+              ranks, {.group = {.timeout = std::chrono::seconds(30)}}));
+        }
+      }
+}
+
+TEST_CASE("m messages go over each edge in each direction") {
+  comm::launch(
+      [](const comm::Group& group) {
+        check_step(group, PipelineKind::one_f_one_b, 4, 1);
+        // Two steps of rows 3, 0, 5 and 6, and the loss from the last rank to two others.
+        const std::uint64_t edge_bytes = 2 * (3 + 0 + 5 + 6) * kWidth * sizeof(float);
+        const std::uint64_t loss_bytes = group.rank() == 2 ? 2 * 2 * sizeof(double) : 0;
+        RINGLET_CHECK_EQ(group.stats().bytes_sent,
+                         edge_bytes * (group.rank() == 1 ? 2u : 1u) + loss_bytes, "bytes");
+      },
+      3);
+}
+
+TEST_CASE("a stage that fails ends all ranks, and is named") {
+  const auto run = [](const comm::Group& group) {
+    const auto forward = [&](int k, const Variable& x) {
+      if (group.rank() == 1 && k == 2) fail("stage 1 has no memory for micro-batch 2");
+      const Variable y = autograd::square(x ? x : Variable(ones({2, kWidth}), true));
+      return group.rank() == 2 ? autograd::sum(y) : y;
+    };
+    Pipeline(group, {forward},
+             [](int, int) {
+               return Shape{2, kWidth};
+             },
+             {.micro_batches = 4, .device = default_device()})
+        .run();
+  };
+  CHECK_THROWS_WITH_AS(comm::launch(run, 3), "rank 1: stage 1 has no memory for micro-batch 2",
+                       Error);
+}
+
+// Stages that sleep: their times are known, whatever the processors do.
+TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("host")) {
+  constexpr int kRanks = 4, kMicroBatches = 8;
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kUnit = std::chrono::milliseconds(20);
+  const auto sleeps = [&](const Variable& x, const Variable& weight) {
+    std::this_thread::sleep_for(kUnit);
+    return autograd::record("sleep", x ? x.tensor().clone() : zeros({1}), {x, weight},
+                            [&](const Tensor& grad, autograd::Gradients& grads) {
+                              if (grads[0].needed()) {
+                                std::this_thread::sleep_for(kUnit);
+                                grads[0].set(grad.clone());
+                              }
+                              if (grads[1].needed()) {
+                                std::this_thread::sleep_for(kUnit);
+                                grads[1].set(grad.clone());
+                              }
+                            });
+  };
+  for (const PipelineKind kind :
+       {PipelineKind::gpipe, PipelineKind::one_f_one_b, PipelineKind::zero_bubble}) {
+    const PipelineShape shape{kRanks, kMicroBatches, 1};
+    const double formula = simulate_pipeline(make_pipeline(kind, shape), shape).bubble();
+    double measured = 1;
+    // Other programs on the machine only make it larger: the smallest of a few runs counts.
+    for (int attempt = 0; attempt < 5 && measured > formula + 0.02; ++attempt)
+      comm::launch(
+          [&](const comm::Group& group) {
+            const Variable weight(ones({1}), true);
+            // The first stage has an input, too, so that all stages take the same time.
+            const Variable first(ones({1}), true);
+            Pipeline pipeline(
+                group, {[&](int, const Variable& x) { return sleeps(x ? x : first, weight); }},
+                [](int, int) { return Shape{1}; }, {.kind = kind, .micro_batches = kMicroBatches});
+            group.barrier();
+            const auto begin = Clock::now();
+            pipeline.run();
+            const std::chrono::duration<double> took = Clock::now() - begin;
+            const double busy = 3 * kMicroBatches * std::chrono::duration<double>(kUnit).count();
+            if (group.rank() == 0) measured = std::min(measured, 1 - busy / took.count());
+          },
+          kRanks);
+    MESSAGE(kPipelines(kind) << ": bubble " << 100 * measured << " % measured, " << 100 * formula
+                             << " % by the formula");
+    CHECK(measured > formula - 0.02);
+    CHECK(measured < formula + 0.08);  // sleeps end late
+  }
+}
