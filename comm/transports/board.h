@@ -24,7 +24,7 @@ struct Channel {
   alignas(64) std::atomic<std::uint64_t> published;     // by the sender
   std::array<std::atomic<const Event*>, kSlots> ready;  // on a device: after it the bytes are valid
   std::array<std::atomic<std::uint64_t>, kSlots> offset;  // of the bytes in the sender's buffer
-  alignas(64) std::atomic<std::uint64_t> released;      // by the receiver: how many it has read
+  alignas(64) std::atomic<std::uint64_t> released;        // by the receiver: how many it has read
   std::atomic<const Event*> read;  // on a device: the receiver's, recorded after its last read
 };
 
