@@ -177,6 +177,9 @@ TEST_CASE("a collective between threads cannot be captured, and the group stays 
         if (group.rank() == 0)
           CHECK_THROWS_WITH_AS(capture(default_device(), [&] { group.all_reduce(x); }),
                                "[all_reduce] only collectives over nccl can be captured", Error);
+        if (group.rank() == 0)
+          CHECK_THROWS_WITH_AS(capture(default_device(), [&] { group.send(x, 1); }),
+                               "[send] transfers cannot be captured", Error);
         group.barrier();
         group.all_reduce(x).wait();
         expect_sum(x, group.size(), "all_reduce");

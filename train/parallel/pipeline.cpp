@@ -60,8 +60,7 @@ void Pipeline::forward(int stage, int micro_batch) {
   }
 }
 
-// The gradient of the stage's input leaves before those of its weights are computed, if these are
-// split off.
+// Sends the gradient of the stage's input. With `split` those of its weights come later.
 void Pipeline::input_gradient(int stage, int micro_batch, bool split) {
   Live& live = live_.at({stage, micro_batch});
   Tensor grad;

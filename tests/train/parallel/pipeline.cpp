@@ -146,6 +146,23 @@ TEST_CASE("a stage that fails ends all ranks, and is named") {
                        Error);
 }
 
+TEST_CASE("a stage that does not use its input is refused, with the micro-batch") {
+  const auto run = [](const comm::Group& group) {
+    const auto forward = [&](int, const Variable&) {
+      const Variable y = autograd::square(Variable(ones({2, kWidth}), true));
+      return group.rank() == 1 ? autograd::sum(y) : y;
+    };
+    Pipeline(group, {forward},
+             [](int, int) {
+               return Shape{2, kWidth};
+             },
+             {.micro_batches = 2, .device = default_device()})
+        .run();
+  };
+  CHECK_THROWS_WITH_AS(comm::launch(run, 2),
+                       "rank 1: [pipeline] micro-batch 0 has no f32 message to stage 0", Error);
+}
+
 // Stages that sleep: their times are known, whatever the processors do.
 TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("host")) {
   constexpr int kRanks = 4, kMicroBatches = 8;
