@@ -6,33 +6,44 @@
 
 namespace ringlet::autograd {
 
-Variable checkpoint(const std::function<Variable(const Variable&)>& segment, const Variable& x) {
-  if (!grad_enabled()) return segment(x);  // no backward will compute it again
-  std::vector<Variable> inputs{x};
+Variable checkpoint(const std::function<Variable(const std::vector<Variable>&)>& segment,
+                    const std::vector<Variable>& inputs) {
+  if (!grad_enabled()) return segment(inputs);  // no backward will compute it again
+  std::vector<Variable> all = inputs, detached;
+  std::vector<std::pair<Saved, bool>> saved;  // and whether they require gradients
+  for (const Variable& x : inputs) {
+    detached.push_back(x.detach());
+    saved.emplace_back(x, x.requires_grad());
+  }
   const Generator generator = default_generator();  // the segment draws the same numbers again
   Tensor result;
   {
     const NoGrad no_grad;
     const LeafRecorder recorder;
-    result = segment(x.detach()).tensor();
-    inputs.insert(inputs.end(), recorder.leaves().begin(), recorder.leaves().end());
+    result = segment(detached).tensor();
+    all.insert(all.end(), recorder.leaves().begin(), recorder.leaves().end());
   }
-  const bool x_requires_grad = x.requires_grad();
-  auto backward = [segment, x = Saved(x), x_requires_grad, generator](const Tensor& grad,
-                                                                      Gradients& grads) {
+  auto backward = [segment, saved, generator](const Tensor& grad, Gradients& grads) {
     const GeneratorGuard random(generator);
-    const Variable input(x.tensor(grads), x_requires_grad);
+    std::vector<Variable> again;
+    for (const auto& [x, requires_grad] : saved) again.emplace_back(x.tensor(grads), requires_grad);
     Variable output;
     {
       const GradMode record(true);
-      output = segment(input);
+      output = segment(again);
     }
     // The inner run writes the leaves' gradients; the outer run calls their hooks.
     run_backward(output, grad, BackwardOptions{.retain_graph = false, .fire_hooks = false});
-    if (x_requires_grad && input.grad().defined()) grads[0].set(input.grad());
-    for (std::size_t i = input.grad().defined() ? 1 : 0; i < grads.size(); ++i) grads[i].skip();
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      const Tensor one = i < again.size() ? again[i].grad() : Tensor();
+      if (one.defined()) {
+        grads[i].set(one);
+      } else {
+        grads[i].skip();
+      }
+    }
   };
-  return record("checkpoint", result, inputs, std::move(backward));
+  return record("checkpoint", result, all, std::move(backward));
 }
 
 }  // namespace ringlet::autograd

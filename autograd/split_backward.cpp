@@ -14,9 +14,11 @@ struct LeafGradients::Postponed {
   Node::Backward backward;
   Tensor grad;  // of the output; undefined: none has reached it
 
-  /// Takes the leaves but `input` out of the graph; null if there are none.
-  static std::shared_ptr<Postponed> of(Node& node, const Variable& input) {
-    const auto is_later = [&](const Edge& edge) { return edge.leaf && edge.leaf != input.state(); };
+  /// Takes the leaves but `inputs` out of the graph; null if there are none.
+  static std::shared_ptr<Postponed> of(Node& node, const std::vector<Variable>& inputs) {
+    const auto is_later = [&](const Edge& edge) {
+      return edge.leaf && std::ranges::find(inputs, edge.leaf, &Variable::state) == inputs.end();
+    };
     if (!std::ranges::any_of(node.edges_, is_later)) return nullptr;
     RINGLET_CHECK(node.name() != std::string("checkpoint"),
                   "[backward_to] a checkpointed segment computes all its gradients at once");
@@ -43,8 +45,10 @@ struct LeafGradients::Postponed {
   }
 };
 
-LeafGradients backward_to(const Variable& input, const Variable& root, const Tensor& grad) {
-  RINGLET_CHECK(!input || input.is_leaf(), "[backward_to] the input is no leaf");
+LeafGradients backward_to(const std::vector<Variable>& inputs, const Variable& root,
+                          const Tensor& grad) {
+  for (const Variable& input : inputs)
+    RINGLET_CHECK(input.is_leaf(), "[backward_to] an input is no leaf");
   LeafGradients later;
   std::unordered_set<Node*> seen;
   std::vector<std::shared_ptr<Node>> stack;
@@ -56,7 +60,7 @@ LeafGradients backward_to(const Variable& input, const Variable& root, const Ten
     const std::shared_ptr<Node> node = stack.back();
     stack.pop_back();
     for (const Edge& edge : node->edges()) visit(edge.node);
-    if (auto part = LeafGradients::Postponed::of(*node, input))
+    if (auto part = LeafGradients::Postponed::of(*node, inputs))
       later.parts_.emplace_back(node, std::move(part));
   }
   run_backward(root, grad, {});

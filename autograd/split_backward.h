@@ -1,5 +1,5 @@
-// Backward in two parts: the gradient of one input first, those of the parameters later. A pipeline
-// sends the first to the previous stage before it computes the others.
+// Backward in two parts: the gradients of the inputs first, those of the parameters later. A
+// pipeline sends the first to the previous stage before it computes the others.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,15 @@ class LeafGradients {
   void run();
 
  private:
-  friend LeafGradients backward_to(const Variable&, const Variable&, const Tensor&);
+  friend LeafGradients backward_to(const std::vector<Variable>&, const Variable&, const Tensor&);
   struct Postponed;
   std::vector<std::pair<std::shared_ptr<Node>, std::shared_ptr<Postponed>>> parts_;
 };
 
-/// Runs backward from `root` as Variable::backward, but of all leaves only `input` gets its
-/// gradient; undefined: none does. A node with leaves among its inputs runs once for its other
-/// inputs and once in the returned part. Throws for a checkpointed segment.
-LeafGradients backward_to(const Variable& input, const Variable& root, const Tensor& grad = {});
+/// Runs backward from `root` as Variable::backward, but of all leaves only `inputs` get their
+/// gradients. A node with other leaves among its inputs runs once without them and once in the
+/// returned part. Throws for a checkpointed segment.
+LeafGradients backward_to(const std::vector<Variable>& inputs, const Variable& root,
+                          const Tensor& grad = {});
 
 }  // namespace ringlet::autograd

@@ -3,6 +3,7 @@
 #include "ringlet/autograd/checkpoint.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/pooling.h"
+#include "ringlet/autograd/functions/view.h"
 #include "ringlet/models/embeddings.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/nn/linear.h"
@@ -90,20 +91,31 @@ class EncoderStack final : public Transformer {
   }
 
  protected:
-  Variable forward(const PackedBatch& batch) override {
-    RINGLET_CHECK(batch.max_length <= config_.max_tokens(), "[", kind(), "] a sentence of ",
-                  batch.max_length, " tokens, the longest possible has ", config_.max_tokens());
-    Variable hidden = (*embeddings_)(batch, compute_dtype_);  // (T, H)
-    for (const auto& layer : encoder_->layers) {
-      const auto run = [batch, layer, bias = encoder_->relative_bias](const Variable& x) {
-        return (*layer)(x, batch, bias);
+  std::vector<Variable> forward(LayerRange layers, const PackedBatch& batch,
+                                std::vector<Variable> state) override {
+    if (layers.first == 0) state = embed(batch);
+    for (std::int64_t i = layers.first; i < layers.last; ++i) {
+      const auto run = [batch, layer = encoder_->layers[static_cast<std::size_t>(i)]](
+                           const std::vector<Variable>& x) {
+        return (*layer)(x[0], batch, x.size() > 1 ? x[1] : Variable());
       };
-      hidden = checkpointing_ ? autograd::checkpoint(run, hidden) : run(hidden);
+      state[0] = checkpointing_ ? autograd::checkpoint(run, state) : run(state);
     }
-    return hidden;
+    return state;
   }
 
  private:
+  std::vector<Variable> embed(const PackedBatch& batch) {
+    RINGLET_CHECK(batch.max_length <= config_.max_tokens(), "[", kind(), "] a sentence of ",
+                  batch.max_length, " tokens, the longest possible has ", config_.max_tokens());
+    std::vector<Variable> state{(*embeddings_)(batch, compute_dtype_)};
+    // The layers' gradients of the bias meet in one node, for a pipeline's stages to add them in
+    // the same order.
+    if (const nn::Parameter& bias = encoder_->relative_bias; bias)
+      state.push_back(autograd::view(bias, bias.shape()));
+    return state;
+  }
+
   std::shared_ptr<Embeddings> embeddings_;
   std::shared_ptr<Encoder> encoder_;
   std::shared_ptr<Pooler> pooler_;  // empty without with_pooler

@@ -3,12 +3,20 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "ringlet/models/batch_runner.h"
 #include "ringlet/models/config.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::models {
+
+/// Layers [first, last) of an encoder. Layer 0 brings the embeddings with it.
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  bool operator==(const LayerRange&) const = default;
+};
 
 class Transformer : public nn::Module {
  public:
@@ -19,13 +27,19 @@ class Transformer : public nn::Module {
 
   /// Hidden states (T, H) of the batch's tokens, in the compute dtype.
   Variable operator()(const PackedBatch& batch) {
-    return runner_ && !autograd::grad_enabled() ? runner_->run(batch) : run_here(batch);
+    return runner_ ? runner_->run(batch) : run_here(batch);
   }
   /// Bypasses the runner.
   Variable run_here(const PackedBatch& batch) {
-    return enter([&] { return forward(batch); });
+    return enter([&] { return forward({0, config_.num_hidden_layers}, batch, {}).front(); });
   }
-  /// The runner of batches without gradients; null: none.
+  /// Some layers alone. `inputs` are the results of the layers before: hidden states (T, H), and
+  /// for MPNet the relative position bias (buckets, heads), which all layers read. Layer 0 has none.
+  std::vector<Variable> run_layers(LayerRange layers, const PackedBatch& batch,
+                                   std::vector<Variable> inputs) {
+    return enter([&] { return forward(layers, batch, std::move(inputs)); });
+  }
+  /// The runner of batches; null: none.
   void set_runner(BatchRunner* runner) { runner_ = runner; }
   /// The input of text classifiers: tanh(Linear(first token)), (S, H), f32, of the hidden states
   /// (T, H) of `batch`. Throws without a pooler.
@@ -43,7 +57,8 @@ class Transformer : public nn::Module {
 
  protected:
   explicit Transformer(const EncoderConfig& config) : config_(config) {}
-  virtual Variable forward(const PackedBatch& batch) = 0;
+  virtual std::vector<Variable> forward(LayerRange layers, const PackedBatch& batch,
+                                        std::vector<Variable> state) = 0;
 
   EncoderConfig config_;
   DType compute_dtype_ = DType::f32;

@@ -40,7 +40,7 @@ struct ModuleHooks {
   std::function<void(Module&)> forward_failed = {};
 };
 
-class Module {
+class Module : public std::enable_shared_from_this<Module> {
  public:
   Module() = default;
   virtual ~Module();

@@ -24,8 +24,12 @@ class Sharding : public autograd::LeafObserver, public ArenaShards {
   virtual void barrier() = 0;
   /// The same ranks, for losses over rows of all of them.
   virtual std::shared_ptr<BatchPeers> peers() = 0;
-  /// Whether every rank holds the same data; each then writes its part of it.
-  virtual bool replicated() const { return false; }
+  /// This rank's place among those that hold the same data, each of which writes a part of it.
+  struct Replica {
+    int index = 0;
+    int count = 1;
+  };
+  virtual Replica replica() const { return {}; }
   /// Gathers a few bytes of every rank, in rank order.
   virtual std::vector<std::string> all_gather_bytes(const std::string& mine) = 0;
   /// The number of forwards that each rank must run if this one has `n`: the maximum over all ranks

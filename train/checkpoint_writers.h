@@ -57,9 +57,10 @@ class Writers {
   static constexpr char kGood = '+', kBad = '-';
 
   std::pair<std::int64_t, std::int64_t> share(const nn::LocalSlice& slice) const {
-    if (!sharding_ || !sharding_->replicated()) return {slice.begin, slice.end};
-    const std::int64_t n = slice.end - slice.begin, ranks = sharding_->size();
-    return {slice.begin + n * rank() / ranks, slice.begin + n * (rank() + 1) / ranks};
+    if (!sharding_) return {slice.begin, slice.end};
+    const auto [index, count] = sharding_->replica();
+    const std::int64_t n = slice.end - slice.begin;
+    return {slice.begin + n * index / count, slice.begin + n * (index + 1) / count};
   }
 
   std::shared_ptr<nn::Sharding> sharding_;

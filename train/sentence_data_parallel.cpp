@@ -112,7 +112,7 @@ class TransformerParts final : public models::BatchRunner {
   ~TransformerParts() override { own().set_runner(nullptr); }
 
   Variable run(const models::PackedBatch& batch) override {
-    if (replicas_->running()) return own().run_here(batch);
+    if (autograd::grad_enabled() || replicas_->running()) return own().run_here(batch);
     const Dealt dealt = deal(batch, copies_.size());
     std::vector<models::PackedBatch> parts(copies_.size());
     std::vector<Tensor> hidden(copies_.size());  // (T of the part, H) on its device

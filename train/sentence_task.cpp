@@ -90,21 +90,31 @@ std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {
 
 StepResult SentenceTask::step() {
   StepResult result;
+  std::vector<models::PackedBatch> of_pipeline;
   std::size_t micros = 1;
   for (std::size_t micro = 0; micro < micros; ++micro) {
     const double waited = loader_.seconds_waited();
     const models::PackedBatch& batch = next();
     result.data_seconds += loader_.seconds_waited() - waited;
     micros = loader_.batches_per_step(batch.dataset);
-    std::optional<NoSync> no_sync;
-    if (micro + 1 < micros) no_sync.emplace(pause_);
-    const Tensor value = run(batch);
-    // Each value is its part of the mean over the step's global batch.
-    add_loss(value);
+    if (pipeline_) {
+      of_pipeline.push_back(batch);
+    } else {
+      std::optional<NoSync> no_sync;
+      if (micro + 1 < micros) no_sync.emplace(pause_);
+      // Each value is its part of the mean over the step's global batch.
+      add_loss(run(batch));
+    }
     result.rows += batch.rows;
     result.tokens += batch.real_tokens;
     result.lone_rows += lone_rows(batch);
     result.dataset = batch.dataset;
+  }
+  if (pipeline_) {
+    const TimelinePhase phase("pipeline");
+    const models::PackedBatch last = of_pipeline.back();
+    add_loss(full({1}, pipeline_->step(std::move(of_pipeline)), DType::f64, Device{}));
+    check_reached(last);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/loss_evaluator.h"
+#include "ringlet/train/sentence_pipeline.h"
 #include "ringlet/train/task.h"
 
 namespace ringlet::train {
@@ -28,6 +29,8 @@ class SentenceTask final : public TrainingTask {
   /// Throws, naming them, when parameters of the batch's loss got no gradient.
   StepResult step() override;
   bool use_graphs(std::shared_ptr<StepGraphs> graphs) override;
+  /// From now on `pipeline` runs the batches of a step together.
+  void use_pipeline(std::shared_ptr<SentencePipeline> pipeline) { pipeline_ = std::move(pipeline); }
   UpdateArguments arguments() const override;
   std::vector<std::string> dataset_names() const override;
   std::vector<EpochRows> epoch_rows(std::size_t epoch) const override;
@@ -49,6 +52,7 @@ class SentenceTask final : public TrainingTask {
   models::Tokenizer tokenizer_;
   Loader loader_;
   std::shared_ptr<StepGraphs> graphs_;
+  std::shared_ptr<SentencePipeline> pipeline_;
   std::set<std::size_t> checked_;  // data sets with a loss that reaches all it should
 };
 

@@ -32,11 +32,28 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   set_transformers(module, given.dtype, given.gradient_checkpointing);
   job_.total_steps =
       given.max_steps > 0 ? given.max_steps : steps_of_epochs(*job_.task, given.num_train_epochs);
-  check_memory_limit(given.strategy, module, job_.group.size(), moments_of(given),
+  const Mesh mesh = make_mesh(job_.group, given.mesh);
+  job_.data = mesh.data;
+  std::shared_ptr<SentencePipeline> pipeline = make_pipeline(mesh);
+  nn::Module& local = pipeline ? pipeline->stage() : module;
+  check_memory_limit(given.strategy, local, mesh.data.size(), moments_of(given),
                      given.strategy_options.units);
-  strategy_ = AttachedStrategy(given.strategy, module, job_.group, given.devices, given.dtype,
+  strategy_ = AttachedStrategy(given.strategy, local, mesh.data, given.devices, given.dtype,
                                given.strategy_options);
   job_.task->set_pause(strategy_.paused());
+  if (!pipeline) return;
+  pipeline->start(static_cast<int>(given.gradient_accumulation_steps), strategy_.paused());
+  dynamic_cast<SentenceTask&>(*job_.task).use_pipeline(std::move(pipeline));
+}
+
+std::shared_ptr<SentencePipeline> Trainer::make_pipeline(const Mesh& mesh) const {
+  if (mesh.pipe.size() == 1) return nullptr;
+  if (!dynamic_cast<SentenceTask*>(job_.task.get()))
+    fail_input("mesh pipe=", mesh.pipe.size(), ": pipelines are for sentence encoders");
+  const TrainingArguments& given = job_.arguments;
+  return std::make_shared<SentencePipeline>(dynamic_cast<models::Loss&>(job_.task->module()),
+                                            given.pipeline, mesh, given.dtype,
+                                            given.strategy_options.units);
 }
 
 Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,

@@ -82,6 +82,9 @@ class Trainer {
   const TrainingTask& task() const { return *job_.task; }
 
  private:
+  /// Null unless the mesh has several stages.
+  std::shared_ptr<SentencePipeline> make_pipeline(const Mesh& mesh) const;
+
   TrainingJob job_;
   AttachedStrategy strategy_;
 };

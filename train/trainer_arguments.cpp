@@ -26,6 +26,21 @@ void check_strategies(const TrainingArguments& arguments) {
     fail_input(wanted, ": expected an output folder for the checkpoints");
 }
 
+void check_mesh(const TrainingArguments& arguments) {
+  const MeshShape& mesh = arguments.mesh;
+  if (mesh.pipe == 1) return;
+  if (arguments.strategy == Strategy::dp || arguments.strategy == Strategy::none)
+    fail_input("mesh pipe=", mesh.pipe, ": expected strategy ",
+               kStrategies.list_from(Strategy::ddp), ", found ", kStrategies(arguments.strategy));
+  if (arguments.mini_batch_size > 0)
+    fail_input("mesh pipe=", mesh.pipe, ": expected no mini batch size; the micro-batches of a ",
+               "pipeline are those of gradient accumulation steps");
+  if (arguments.pipeline.schedule != PipelineKind::zero_bubble) return;
+  if (arguments.strategy == Strategy::fsdp || arguments.gradient_checkpointing)
+    fail_input("pipeline schedule zero-bubble: its backward has two parts; expected a strategy ",
+               "other than fsdp and no gradient checkpointing");
+}
+
 }  // namespace
 
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
@@ -46,6 +61,7 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
   const bool dp = arguments.strategy == Strategy::dp;
   if (dp == arguments.devices.empty())
     fail_input("devices: ", dp ? "dp needs at least one" : "only dp has several in one process");
+  check_mesh(arguments);
   if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
     fail_input("strategy ", kStrategies(arguments.strategy), ": expected one rank, found ",
                group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),
@@ -57,6 +73,7 @@ std::int64_t eval_interval(const TrainingArguments& arguments) {
 }
 
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group) {
+  const MeshShape mesh = arguments.mesh.over(group.size());
   return {.batch_size = arguments.per_device_train_batch_size,
           .accumulation = arguments.gradient_accumulation_steps,
           .mini_batch_size = arguments.mini_batch_size,
@@ -67,8 +84,8 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
           .max_length = arguments.max_length,
           .padded = arguments.padded,
           .prompts = arguments.prompts,
-          .rank = static_cast<std::size_t>(group.rank()),
-          .world_size = static_cast<std::size_t>(group.size()),
+          .rank = static_cast<std::size_t>(group.rank() % mesh.data),
+          .world_size = static_cast<std::size_t>(mesh.data),
           .devices = arguments.strategy == Strategy::dp ? arguments.devices.size() : 1};
 }
 

@@ -10,7 +10,9 @@
 
 #include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/loader.h"
+#include "ringlet/train/parallel/mesh.h"
 #include "ringlet/train/schedule.h"
+#include "ringlet/train/sentence_pipeline.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/task.h"
 #include "ringlet/train/update_rules.h"
@@ -71,6 +73,11 @@ struct TrainingArguments {
   Strategy strategy = Strategy::none;
   std::vector<Device> devices = {};
   StrategyOptions strategy_options = {};
+  /// The trainer's group as a grid. The strategy works along the axis `data`. Along `pipe` each
+  /// rank has some layers, and a step's batches are the micro-batches of a pipeline. Sentence tasks
+  /// only.
+  MeshShape mesh = {};
+  PipelineOptions pipeline = {};
 
   std::int64_t logging_steps = 500;  // metrics every so many steps and at the last; 0: none
   EvalStrategy eval_strategy = EvalStrategy::no;
@@ -102,6 +109,7 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
 
 /// Steps from one evaluation to the next under EvalStrategy::steps.
 std::int64_t eval_interval(const TrainingArguments& arguments);
+/// The options of this rank of the trainer's group.
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group);
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArguments& arguments);
 /// The number of moments that the optimizer keeps for each element.

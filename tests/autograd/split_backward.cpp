@@ -41,7 +41,7 @@ TEST_CASE("the input's gradient first, the others later: the bits of one backwar
   const autograd::HookHandle hook = split.weight.register_ready_hook([&] { ++calls; });
   for (int round = 0; round < 2; ++round) {  // the second adds to the first
     whole.loss().backward();
-    autograd::LeafGradients later = backward_to(split.x, split.loss());
+    autograd::LeafGradients later = backward_to({split.x}, split.loss());
     CHECK(values(split.x) == values(whole.x));
     CHECK(split.weight.grad().defined() == (round > 0));
     CHECK(calls == round);
@@ -67,12 +67,12 @@ TEST_CASE("without an input, all gradients come later, and once") {
 TEST_CASE("a graph is used once, and a checkpointed segment is refused") {
   const Twice net;
   const Variable loss = net.loss();
-  backward_to(net.x, loss).run();
-  CHECK_THROWS_AS(backward_to(net.x, loss), Error);
+  backward_to({net.x}, loss).run();
+  CHECK_THROWS_AS(backward_to({net.x}, loss), Error);
   const Variable segment = autograd::checkpoint(
       [&](const Variable& x) { return autograd::sum(autograd::linear(x, net.weight)); }, net.x);
-  CHECK_THROWS_WITH_AS(backward_to(net.x, segment),
+  CHECK_THROWS_WITH_AS(backward_to({net.x}, segment),
                        "[backward_to] a checkpointed segment computes all its gradients at once",
                        Error);
-  CHECK_THROWS_WITH_AS(backward_to(loss, net.loss()), "[backward_to] the input is no leaf", Error);
+  CHECK_THROWS_WITH_AS(backward_to({loss}, net.loss()), "[backward_to] an input is no leaf", Error);
 }

@@ -85,10 +85,11 @@ std::set<Device> devices_of(const TrainOptions& options, Device device, bool lau
 }
 
 void train_model(TrainOptions options) {
-  const train::Strategy strategy =
-      of_option("--strategy", [&] { return train::kStrategies.parse(options.strategy); });
   const comm::Environment environment = comm::Environment::read();
   const bool launched = environment.world_size > 1;
+  const int parts = apply_mesh(options, environment.world_size);
+  const train::Strategy strategy =
+      of_option("--strategy", [&] { return train::kStrategies.parse(options.strategy); });
   check(options);
   check_devices(options, strategy, launched);
   std::optional<OutputLock> lock;
@@ -101,7 +102,7 @@ void train_model(TrainOptions options) {
     for (int i = 0; i < options.devices; ++i)
       options.arguments.devices.push_back(device_of_rank(device, i));
   TrainPlan plan{options, read_training_data(options.data), {}};
-  check_batch(options, plan.data, launched ? environment.world_size : options.devices);
+  check_batch(options, plan.data, parts);
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   check_random_weights(plan);
   if (environment.rank == 0 && !options.resume) note_random_weights(options);

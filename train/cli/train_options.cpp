@@ -73,6 +73,19 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
   add_number(command, "--devices", options.devices, 1, 1 << 10,
              "Devices of this machine, each with --batch rows of a step")
       ->capture_default_str();
+  command
+      .add_option("--mesh", options.mesh,
+                  "A grid of devices, data=D,pipe=P: each has the rows of its place along data, by "
+                  "the --strategy (ddp), and the layers of its place along pipe")
+      ->check(parsed_by(train::parse_mesh));
+  train::PipelineOptions& pipeline = options.arguments.pipeline;
+  add_choice(command, "--pipeline-schedule", pipeline.schedule, train::kPipelines,
+             "Order of a pipeline's micro-batches, --gradient-accumulation-steps of them: " +
+                 train::kPipelines.list());
+  command
+      .add_option("--pipeline-layers", pipeline.layers,
+                  "Layers of each stage, such as 2,3,3,4; near-equal numbers unless given")
+      ->delimiter(',');
   add_number(command, "--bucket-cap-mb", options.bucket_cap_mb, 1e-6, 1e6,
              "ddp: MiB of gradients that are summed at a time (25)");
   const auto add_switch = [&](const char* name, std::optional<bool>& value, const char* help) {
@@ -277,6 +290,18 @@ void check_output(TrainOptions& options, const comm::Environment& environment) {
   if (restarted) options.resume = train::latest_checkpoint(output).has_value();
 }
 
+int apply_mesh(TrainOptions& options, int launched) {
+  const int given = launched > 1 ? launched : options.devices;
+  if (options.mesh.empty()) return given;
+  train::MeshShape& mesh = options.arguments.mesh;
+  mesh = train::parse_mesh(options.mesh);
+  if (options.strategy == "none") options.strategy = "ddp";
+  if (options.strategy == "dp") return given;  // refused later
+  if (given == 1) options.devices = std::max(mesh.data, 1) * mesh.pipe;
+  const int ranks = given == 1 ? options.devices : given;
+  return of_option("--mesh", [&] { return mesh.over(ranks); }).data;
+}
+
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched) {
   const std::string of_processes = train::kStrategies.list_from(train::Strategy::ddp);
   if (launched && options.devices > 1)
@@ -291,6 +316,14 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
     fail_input(
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   check_strategy_options(options, strategy);
+  const train::PipelineOptions& pipeline = options.arguments.pipeline;
+  const bool staged = options.arguments.mesh.pipe > 1;
+  if (!options.mesh.empty() && strategy == train::Strategy::dp)
+    fail_input("--mesh ", options.mesh,
+               ": needs a --strategy of several processes: ", of_processes);
+  if (!staged &&
+      (!pipeline.layers.empty() || pipeline.schedule != train::PipelineOptions().schedule))
+    fail_input("--pipeline-schedule and --pipeline-layers: need --mesh with pipe=2 or more");
   if (strategy != train::Strategy::none && strategy != train::Strategy::dp) return;
   const auto alone = [&](const char* option, const auto& value) {
     fail_input(option, " ", value, ": needs a --strategy of several processes: ", of_processes);

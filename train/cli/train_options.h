@@ -36,6 +36,7 @@ struct TrainOptions {
   bool no_progress = false;
   std::string timeline;  // see train::TimelineFiles; empty: none
   std::string strategy = "none";
+  std::string mesh;  // empty: all ranks along the axis `data`
   int devices = 1;
   std::size_t memory_limit = 0;  // bytes of each device; 0: none
   std::string transport = "auto";
@@ -59,6 +60,10 @@ void check(const TrainOptions& options);
 void check_output(TrainOptions& options, const comm::Environment& environment);
 /// The same for what several devices cannot do; `launched`: this is one of several ranks.
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched);
+
+/// Completes the options with what --mesh says of strategy and devices; the number of ranks with
+/// different rows. InputError unless there are `launched` ranks, if a launcher started them.
+int apply_mesh(TrainOptions& options, int launched);
 
 /// How the ranks talk to each other.
 comm::GroupOptions group_options(const TrainOptions& options);

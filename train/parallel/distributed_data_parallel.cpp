@@ -33,7 +33,7 @@ class Reducer final : public RankStrategy {
   }
 
   // ---- for the optimizer: this rank holds everything ----
-  bool replicated() const override { return true; }
+  Replica replica() const override { return {rank(), size()}; }
   std::vector<nn::LocalSlice> local_slices() override {
     check_usable();
     return {{0, arena_->numel(), arena_->data(), arena_->grad()}};

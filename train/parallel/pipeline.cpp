@@ -1,17 +1,35 @@
 #include "ringlet/train/parallel/pipeline.h"
 
+#include <optional>
+
+#include "ringlet/autograd/node.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/train/parallel/pipeline_simulation.h"
 
 namespace ringlet::train {
+namespace {
 
-Pipeline::Pipeline(comm::Group group, std::vector<Forward> chunks, InputShape input_shape,
-                   Options options)
+/// One root for a backward from several outputs, by the gradient of each.
+Variable joined(const std::vector<Variable>& outputs, std::vector<Tensor> grads) {
+  return autograd::record("stage", ones({1}), outputs,
+                          [grads = std::move(grads)](const Tensor&, autograd::Gradients& to) {
+                            for (std::size_t i = 0; i < grads.size(); ++i)
+                              if (to[i].needed()) to[i].set(grads[i]);
+                          });
+}
+
+}  // namespace
+
+Pipeline::Pipeline(comm::Group group, std::vector<Forward> chunks, Inputs inputs, Options options)
     : group_(std::move(group)),
       chunks_(std::move(chunks)),
-      input_shape_(std::move(input_shape)),
-      options_(options),
-      shape_{group_.size(), options.micro_batches, static_cast<int>(chunks_.size())} {
+      inputs_(std::move(inputs)),
+      options_(std::move(options)),
+      shape_{group_.size(), options_.micro_batches, static_cast<int>(chunks_.size())} {
+  if (options_.whole_loss && options_.kind != PipelineKind::gpipe)
+    fail_input(
+        "pipeline schedule ", kPipelines(options_.kind),
+        ": a loss over the rows of all micro-batches waits for all forwards; expected gpipe");
   const PipelineSchedule schedule = make_pipeline(options_.kind, shape_);
   simulate_pipeline(schedule, shape_);  // throws if ranks would wait for each other
   actions_ = schedule[static_cast<std::size_t>(group_.rank())];
@@ -20,7 +38,12 @@ Pipeline::Pipeline(comm::Group group, std::vector<Forward> chunks, InputShape in
 double Pipeline::run() {
   live_.clear();
   losses_.clear();
-  for (const PipelineAction& action : actions_) execute(action);
+  whole_grads_.clear();
+  std::optional<NoSync> paused(options_.pause);
+  for (const PipelineAction& action : actions_) {
+    if (&action == &actions_.back()) paused.reset();
+    execute(action);
+  }
   for (const comm::Work& work : sends_) work.wait();
   sends_.clear();
   double sum = 0;
@@ -50,35 +73,57 @@ void Pipeline::execute(const PipelineAction& action) {
 void Pipeline::forward(int stage, int micro_batch) {
   Live& live = live_[{stage, micro_batch}];
   if (stage > 0)
-    live.input = Variable(
-        receive(activations, input_shape_(stage, micro_batch), stage - 1, micro_batch), true);
-  live.output = chunks_[static_cast<std::size_t>(stage / shape_.ranks)](micro_batch, live.input);
+    for (const Message& message : inputs_(stage, micro_batch))
+      live.inputs.emplace_back(receive(activations, message, stage - 1, micro_batch), true);
+  live.outputs = chunks_[static_cast<std::size_t>(stage / shape_.ranks)](micro_batch, live.inputs);
   if (stage + 1 == shape_.stages()) {
-    losses_.push_back(live.output.tensor());
-  } else {
-    send(activations, live.output.tensor(), stage + 1, micro_batch);
+    if (!options_.whole_loss) losses_.push_back(live.outputs.at(0).tensor());
+    return;
   }
+  const std::vector<Message> messages = inputs_(stage + 1, micro_batch);
+  RINGLET_CHECK_EQ(live.outputs.size(), messages.size(), "[pipeline] outputs of stage ", stage);
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    send(activations, live.outputs[i].tensor(), messages[i].dtype, stage + 1, micro_batch);
 }
 
-// Sends the gradient of the stage's input. With `split` those of its weights come later.
-void Pipeline::input_gradient(int stage, int micro_batch, bool split) {
-  Live& live = live_.at({stage, micro_batch});
-  Tensor grad;
-  if (stage + 1 < shape_.stages())
-    grad = receive(gradients, live.output.shape(), stage + 1, micro_batch);
-  if (split) {
-    live.weights = autograd::backward_to(live.input, live.output, grad);
-  } else {
-    live.output.backward(grad);
+/// The variable from which the backward of a stage begins.
+Variable Pipeline::root(int stage, int micro_batch) {
+  const Variables& outputs = live_.at({stage, micro_batch}).outputs;
+  const bool last = stage + 1 == shape_.stages();
+  if (last && !options_.whole_loss) return outputs.at(0);
+  std::vector<Tensor> grads;
+  if (!last) {
+    for (const Variable& output : outputs)
+      grads.push_back(receive(gradients, {output.shape(), output.dtype()}, stage + 1, micro_batch));
+    return joined(outputs, std::move(grads));
   }
-  if (stage > 0) send(gradients, live.input.grad(), stage - 1, micro_batch);
-  live.input = live.output = {};
+  if (whole_grads_.empty()) {
+    std::vector<Tensor> all;
+    for (const auto& [at, live] : live_) all.push_back(live.outputs.at(0).tensor());
+    losses_.push_back(options_.whole_loss(all, whole_grads_));
+  }
+  return joined(outputs, {whole_grads_.at(static_cast<std::size_t>(micro_batch))});
+}
+
+// Sends the gradients of the stage's inputs. With `split` those of its weights come later.
+void Pipeline::input_gradient(int stage, int micro_batch, bool split) {
+  const Variable from = root(stage, micro_batch);
+  Live& live = live_.at({stage, micro_batch});
+  if (split) {
+    live.weights = autograd::backward_to(live.inputs, from);
+  } else {
+    from.backward();
+  }
+  for (const Variable& input : live.inputs)
+    send(gradients, input.grad(), input.dtype(), stage - 1, micro_batch);
+  live.inputs.clear();
+  live.outputs.clear();
 }
 
 /// To `stage`.
-void Pipeline::send(Lane lane, const Tensor& message, int stage, int micro_batch) {
-  RINGLET_CHECK(message.defined() && message.dtype() == options_.dtype, "[pipeline] micro-batch ",
-                micro_batch, " has no ", options_.dtype, " message to stage ", stage);
+void Pipeline::send(Lane lane, const Tensor& message, DType dtype, int stage, int micro_batch) {
+  RINGLET_CHECK(message.defined() && message.dtype() == dtype, "[pipeline] micro-batch ",
+                micro_batch, " has no ", dtype, " message to stage ", stage);
   if (rank_of(stage) == group_.rank()) {
     here_[{lane, stage}].push_back(message);
   } else {
@@ -87,17 +132,17 @@ void Pipeline::send(Lane lane, const Tensor& message, int stage, int micro_batch
 }
 
 /// From `stage`.
-Tensor Pipeline::receive(Lane lane, const Shape& shape, int stage, int micro_batch) {
+Tensor Pipeline::receive(Lane lane, const Message& message, int stage, int micro_batch) {
   if (rank_of(stage) == group_.rank()) {
     std::vector<Tensor>& sent = here_[{lane, stage + (lane == activations ? 1 : -1)}];
-    const Tensor message = sent.front();
+    const Tensor first = sent.front();
     sent.erase(sent.begin());
-    return message;
+    return first;
   }
   try {
-    const Tensor message = empty(shape, options_.dtype, options_.device);
-    group_.recv(message, rank_of(stage), lane).wait();
-    return message;
+    const Tensor received = empty(message.shape, message.dtype, options_.device);
+    group_.recv(received, rank_of(stage), lane).wait();
+    return received;
   } catch (const Error& error) {
     fail(error.what(), " (", lane == activations ? "activations" : "gradients", " of stage ", stage,
          ", micro-batch ", micro_batch, ")");

@@ -11,35 +11,50 @@
 
 #include "ringlet/autograd/split_backward.h"
 #include "ringlet/comm/group.h"
+#include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/parallel/pipeline_schedule.h"
 
 namespace ringlet::train {
 
 class Pipeline {
  public:
+  /// The loss of all micro-batches together, and its gradients, from the last stage's outputs. It
+  /// waits for all forwards, as gpipe's backwards do.
+  using WholeLoss =
+      std::function<Tensor(const std::vector<Tensor>& outputs, std::vector<Tensor>& grads)>;
   struct Options {
     PipelineKind kind = PipelineKind::one_f_one_b;
     int micro_batches = 1;
-    DType dtype = DType::f32;  // of the messages
     Device device = {};
+    /// The switch of the strategy that this rank's stages are attached to (see NoSync). It reduces
+    /// in the last backward of a step.
+    std::shared_ptr<int> pause = std::make_shared<int>(0);
+    WholeLoss whole_loss = {};  // gpipe only; empty: each micro-batch has a share of the loss
   };
-  /// The output of a micro-batch, or at the last stage its share of the step's loss. `input` is
-  /// undefined at the first stage.
-  using Forward = std::function<Variable(int micro_batch, const Variable& input)>;
-  /// The shape of a stage's input, on any rank.
-  using InputShape = std::function<Shape(int stage, int micro_batch)>;
+  /// A tensor that goes from one stage to the next. Its gradient goes back, in the same dtype.
+  struct Message {
+    Shape shape;
+    DType dtype = DType::f32;
+  };
+  using Variables = std::vector<Variable>;
+  /// The outputs of a micro-batch. At the last stage one: its share of the step's loss, or the
+  /// input of whole_loss. The first stage has no inputs.
+  using Forward = std::function<Variables(int micro_batch, const Variables& inputs)>;
+  /// A stage's inputs, on any rank.
+  using Inputs = std::function<std::vector<Message>(int stage, int micro_batch)>;
 
   /// `chunks` are this rank's stages: rank r has stages r, r + size, ... InputError for a shape
   /// that the schedule cannot have.
-  Pipeline(comm::Group group, std::vector<Forward> chunks, InputShape input_shape, Options options);
+  Pipeline(comm::Group group, std::vector<Forward> chunks, Inputs inputs, Options options);
 
   /// Adds the gradients of a step to the parameters. Returns the sum of the losses, on all ranks.
   double run();
+  int micro_batches() const { return options_.micro_batches; }
 
  private:
   /// A micro-batch between forward and the gradients of its weights.
   struct Live {
-    Variable input, output;
+    Variables inputs, outputs;
     autograd::LeafGradients weights;
   };
   enum Lane { activations, gradients };  // a tag each
@@ -47,13 +62,14 @@ class Pipeline {
   void execute(const PipelineAction& action);
   void forward(int stage, int micro_batch);
   void input_gradient(int stage, int micro_batch, bool split);
-  void send(Lane lane, const Tensor& message, int stage, int micro_batch);
-  Tensor receive(Lane lane, const Shape& shape, int stage, int micro_batch);
+  Variable root(int stage, int micro_batch);
+  void send(Lane lane, const Tensor& message, DType dtype, int stage, int micro_batch);
+  Tensor receive(Lane lane, const Message& message, int stage, int micro_batch);
   int rank_of(int stage) const { return stage % shape_.ranks; }
 
   comm::Group group_;
   std::vector<Forward> chunks_;
-  InputShape input_shape_;
+  Inputs inputs_;
   Options options_;
   PipelineShape shape_;
   std::vector<PipelineAction> actions_;  // of this rank
@@ -63,6 +79,7 @@ class Pipeline {
   std::map<std::pair<Lane, int>, std::vector<Tensor>> here_;  // between two stages of this rank
   std::vector<comm::Work> sends_;
   std::vector<Tensor> losses_;
+  std::vector<Tensor> whole_grads_;  // by micro-batch
 };
 
 }  // namespace ringlet::train

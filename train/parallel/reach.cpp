@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ringlet/train/parallel/stage_sharding.h"
+
 namespace ringlet::train {
 
-ReachCheck::ReachCheck(nn::Module& module) : module_(module) {
+ReachCheck::ReachCheck(nn::Module& module)
+    : module_(module), whole_(dynamic_cast<const StageModule*>(&module) == nullptr) {
   module.visit([&](const std::string&, nn::Module& outer) {
     if (!outer.is_loss()) return;
     std::vector<const nn::Module*>& inner = below_[&outer];
@@ -41,6 +44,7 @@ std::vector<nn::NamedParameter> ReachCheck::required() const {
 
 void ReachCheck::check(std::string_view strategy,
                        std::span<autograd::VariableState* const> reached) {
+  if (!whole_) return;
   auto known = required_.find(ran_);
   if (known == required_.end()) known = required_.emplace(ran_, required()).first;
   ran_.clear();

@@ -80,14 +80,17 @@ void check_step(const comm::Group& group, PipelineKind kind, int micro_batches, 
     const int stage = chunk * group.size() + group.rank();
     const int begin = edge(stage, stages), end = edge(stage + 1, stages);
     forwards.push_back(
-        [&piped, begin, end](int k, const Variable& x) { return piped.forward(begin, end, k, x); });
+        [&piped, begin, end](int k, const Pipeline::Variables& x) -> Pipeline::Variables {
+          return {piped.forward(begin, end, k, x.empty() ? Variable() : x[0])};
+        });
     for (const Variable& one : piped.parameters(begin, end)) mine.push_back(one);
     for (const Variable& one : whole.parameters(begin, end)) expected.push_back(one);
   }
-  Pipeline pipeline(
-      group, forwards,
-      [&](int, int k) { return piped.micro_batches[static_cast<std::size_t>(k)].shape(); },
-      {.kind = kind, .micro_batches = micro_batches, .device = default_device()});
+  Pipeline pipeline(group, forwards,
+                    [&](int, int k) -> std::vector<Pipeline::Message> {
+                      return {{piped.micro_batches[static_cast<std::size_t>(k)].shape()}};
+                    },
+                    {.kind = kind, .micro_batches = micro_batches, .device = default_device()});
   for (int step = 0; step < 2; ++step) {  // the second adds to the gradients of the first
     RINGLET_CHECK_EQ(pipeline.run(), whole.accumulate(), "loss");
     for (std::size_t i = 0; i < mine.size(); ++i)
@@ -95,6 +98,8 @@ void check_step(const comm::Group& group, PipelineKind kind, int micro_batches, 
                     "gradient of parameter ", i, " of rank ", group.rank(), " in step ", step);
   }
 }
+
+std::vector<Pipeline::Message> two_rows(int, int) { return {{{2, kWidth}}}; }
 
 }  // namespace
 
@@ -130,17 +135,12 @@ TEST_CASE("m messages go over each edge in each direction") {
 
 TEST_CASE("a stage that fails ends all ranks, and is named") {
   const auto run = [](const comm::Group& group) {
-    const auto forward = [&](int k, const Variable& x) {
+    const auto forward = [&](int k, const Pipeline::Variables& x) -> Pipeline::Variables {
       if (group.rank() == 1 && k == 2) fail("stage 1 has no memory for micro-batch 2");
-      const Variable y = autograd::square(x ? x : Variable(ones({2, kWidth}), true));
-      return group.rank() == 2 ? autograd::sum(y) : y;
+      const Variable y = autograd::square(x.empty() ? Variable(ones({2, kWidth}), true) : x[0]);
+      return {group.rank() == 2 ? autograd::sum(y) : y};
     };
-    Pipeline(group, {forward},
-             [](int, int) {
-               return Shape{2, kWidth};
-             },
-             {.micro_batches = 4, .device = default_device()})
-        .run();
+    Pipeline(group, {forward}, two_rows, {.micro_batches = 4, .device = default_device()}).run();
   };
   CHECK_THROWS_WITH_AS(comm::launch(run, 3), "rank 1: stage 1 has no memory for micro-batch 2",
                        Error);
@@ -148,16 +148,11 @@ TEST_CASE("a stage that fails ends all ranks, and is named") {
 
 TEST_CASE("a stage that does not use its input is refused, with the micro-batch") {
   const auto run = [](const comm::Group& group) {
-    const auto forward = [&](int, const Variable&) {
+    const auto forward = [&](int, const Pipeline::Variables&) -> Pipeline::Variables {
       const Variable y = autograd::square(Variable(ones({2, kWidth}), true));
-      return group.rank() == 1 ? autograd::sum(y) : y;
+      return {group.rank() == 1 ? autograd::sum(y) : y};
     };
-    Pipeline(group, {forward},
-             [](int, int) {
-               return Shape{2, kWidth};
-             },
-             {.micro_batches = 2, .device = default_device()})
-        .run();
+    Pipeline(group, {forward}, two_rows, {.micro_batches = 2, .device = default_device()}).run();
   };
   CHECK_THROWS_WITH_AS(comm::launch(run, 2),
                        "rank 1: [pipeline] micro-batch 0 has no f32 message to stage 0", Error);
@@ -194,9 +189,12 @@ TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("ho
             const Variable weight(ones({1}), true);
             // The first stage has an input, too, so that all stages take the same time.
             const Variable first(ones({1}), true);
-            Pipeline pipeline(
-                group, {[&](int, const Variable& x) { return sleeps(x ? x : first, weight); }},
-                [](int, int) { return Shape{1}; }, {.kind = kind, .micro_batches = kMicroBatches});
+            Pipeline pipeline(group,
+                              {[&](int, const Pipeline::Variables& x) -> Pipeline::Variables {
+                                return {sleeps(x.empty() ? first : x[0], weight)};
+                              }},
+                              [](int, int) -> std::vector<Pipeline::Message> { return {{{1}}}; },
+                              {.kind = kind, .micro_batches = kMicroBatches});
             group.barrier();
             const auto begin = Clock::now();
             pipeline.run();

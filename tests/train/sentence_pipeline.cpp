@@ -1,0 +1,260 @@
+// Pipelines over a sentence encoder, by a Trainer: the bytes of gradient accumulation.
+#include "ringlet/train/sentence_pipeline.h"
+
+#include <doctest/doctest.h>
+
+#include "../device.h"
+#include "../files.h"
+#include "parallel/tiny.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/trainer.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+/// A tiny model of six layers, dropout included.
+models::SentenceEncoder six_layers(models::Architecture architecture) {
+  const GeneratorGuard seeded(Generator{5, 0, 0});
+  models::EncoderConfig config = tiny::config();
+  config.architecture = architecture;
+  config.num_hidden_layers = 6;
+  return {config, words::tokenizer()};
+}
+
+struct Way {
+  MeshShape mesh;
+  Strategy strategy = Strategy::none;
+  PipelineOptions pipeline = {};
+  std::size_t micro_batches = 4;
+  bool recompute = false;
+  DType dtype = DType::f32;
+  models::Architecture architecture = models::Architecture::mpnet;
+  std::int64_t steps = 10;
+};
+
+TrainingArguments arguments(const Way& way) {
+  return {.max_steps = way.steps,
+          .per_device_train_batch_size = 1,
+          .gradient_accumulation_steps = way.micro_batches,
+          .learning_rate = 1e-3,
+          .dtype = way.dtype,
+          .gradient_checkpointing = way.recompute,
+          .strategy = way.strategy,
+          .mesh = way.mesh,
+          .pipeline = way.pipeline,
+          .save_strategy = SaveStrategy::no};
+}
+
+using Run = std::function<void(tiny::Model&, Trainer&, const comm::Group&)>;
+
+void run_trainers(const Way& way, const TrainingArguments& arguments, const Run& run) {
+  comm::launch(
+      [&](const comm::Group& group) {
+        tiny::Model model;
+        model.train(six_layers(way.architecture));
+        Trainer trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), arguments, group);
+        run(model, trainer, group);
+      },
+      std::max(1, way.mesh.data) * way.mesh.pipe,
+      {.ranks = comm::Ranks::threads, .group = {.timeout = std::chrono::seconds(60)}});
+}
+
+/// The model's file after training, which every rank agrees on.
+std::string trained(const Way& way) {
+  const TemporaryFolder folder;
+  run_trainers(way, arguments(way), [&](tiny::Model& model, Trainer& trainer, const comm::Group&) {
+    trainer.train();
+    model.encoder.save(folder / "model");
+  });
+  return read_file(folder / "model/model.safetensors");
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline of an encoder ends with the bytes of gradient accumulation") {
+  for (const std::size_t micro_batches : {1u, 2u, 4u, 8u}) {
+    const std::string expected = trained({.mesh = {}, .micro_batches = micro_batches});
+    for (const int pipe : {2, 3, 4})
+      for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_f_one_b,
+                                      PipelineKind::interleaved, PipelineKind::zero_bubble}) {
+        const bool interleaved = kind == PipelineKind::interleaved;
+        if (interleaved && (pipe == 4 || micro_batches % static_cast<std::size_t>(pipe) != 0))
+          continue;  // of six layers
+        CAPTURE(pipe);
+        CAPTURE(micro_batches);
+        CAPTURE(kPipelines(kind));
+        CHECK((trained({.mesh = {1, pipe},
+                        .strategy = Strategy::ddp,
+                        .pipeline = {.schedule = kind},
+                        .micro_batches = micro_batches}) == expected));
+      }
+  }
+}
+
+TEST_CASE("cuts, recomputation, bf16 and other architectures change no byte") {
+  using models::Architecture;
+  for (const Architecture architecture : {Architecture::mpnet, Architecture::distilbert})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      Way way{.mesh = {}, .dtype = dtype, .architecture = architecture};
+      const std::string expected = trained(way);
+      way.mesh = {1, 3};
+      way.strategy = Strategy::ddp;
+      for (const std::vector<int>& layers : {std::vector<int>{}, {1, 1, 4}, {3, 2, 1}})
+        for (const bool recompute : {false, true}) {
+          CAPTURE(dtype);
+          CAPTURE(layers.size());
+          CAPTURE(recompute);
+          way.pipeline.layers = layers;
+          way.recompute = recompute;
+          CHECK((trained(way) == expected));
+        }
+    }
+}
+
+TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
+  const std::string expected = trained({.mesh = {2, 1}, .strategy = Strategy::ddp});
+  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+    for (const PipelineKind kind :
+         {PipelineKind::gpipe, PipelineKind::one_f_one_b, PipelineKind::zero_bubble}) {
+      if (strategy == Strategy::fsdp && kind == PipelineKind::zero_bubble) continue;
+      CAPTURE(kStrategies(strategy));
+      CAPTURE(kPipelines(kind));
+      CHECK((trained({.mesh = {2, 2}, .strategy = strategy, .pipeline = {.schedule = kind}}) ==
+             expected));
+    }
+}
+
+TEST_CASE("a checkpoint of one mesh goes on under another, with the losses of evaluation") {
+  const Way alone{.mesh = {2, 1}, .strategy = Strategy::zero1, .steps = 6};
+  struct Seen {
+    std::string model, moments;
+    std::vector<Metrics> metrics;
+  };
+  const TemporaryFolder folder;
+  const auto train = [&](const Way& way, const std::filesystem::path& output, bool resume) {
+    TrainingArguments args = arguments(way);
+    args.output_dir = output;
+    args.save_strategy = SaveStrategy::steps;
+    args.save_steps = 3;
+    args.eval_strategy = EvalStrategy::steps;
+    args.eval_steps = 3;
+    if (resume) args.resume_from_checkpoint = output;
+    Seen seen;
+    run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group& group) {
+      trainer.add_eval_datasets(tiny::datasets());
+      const EmbeddingSimilarityEvaluator similarity(*words::scored_dataset(17), {});
+      trainer.add_evaluator(
+          [&](const EvaluationPoint& at) { return similarity.evaluate(model.encoder, at); });
+      if (group.rank() == 0)
+        trainer.add_callback({.on_evaluate = [&](const EvaluationReport& found) {
+          seen.metrics.push_back(found.metrics);
+        }});
+      trainer.train();
+    });
+    seen.model = read_file(output / "checkpoint-6/model.safetensors");
+    seen.moments = read_file(output / "checkpoint-6/optimizer.safetensors");
+    return seen;
+  };
+  const Seen expected = train(alone, folder / "alone", false);
+  REQUIRE(expected.metrics.size() == 2);
+  const std::vector<Way> meshes{{.mesh = {2, 2}, .strategy = Strategy::ddp, .steps = 6},
+                                {.mesh = {2, 3}, .strategy = Strategy::fsdp, .steps = 6},
+                                {.mesh = {2, 2}, .strategy = Strategy::zero1, .steps = 6}};
+  for (std::size_t i = 0; i < meshes.size(); ++i) {
+    CAPTURE(i);
+    const std::filesystem::path output = folder / str("mesh", i);
+    const Seen whole = train(meshes[i], output, false);
+    CHECK((whole.model == expected.model));
+    CHECK((whole.moments == expected.moments));
+    CHECK(whole.metrics == expected.metrics);
+    // From its first checkpoint, under the next mesh.
+    std::filesystem::remove_all(output / "checkpoint-6");
+    const Seen resumed = train(meshes[(i + 1) % meshes.size()], output, true);
+    CHECK((resumed.model == expected.model));
+    CHECK((resumed.moments == expected.moments));
+    CHECK(resumed.metrics.back() == expected.metrics.back());
+  }
+}
+
+namespace {
+
+Datasets anchors() {
+  auto data = std::make_shared<TextDataset>(
+      "anchors", std::vector<std::string>{"anchor", "positive"}, Target::none);
+  for (std::size_t i = 0; i < 23; ++i) {
+    const std::string first = words::text(i), second = words::text(i * 7 + 3);
+    data->add_row(std::vector<std::string_view>{first, second});
+  }
+  return {data};
+}
+
+/// Steps of a ranking loss over whole batches; the parameters at the end.
+tiny::Bits ranked(const MeshShape& mesh, PipelineKind schedule = PipelineKind::gpipe) {
+  std::vector<tiny::Bits> all(static_cast<std::size_t>(mesh.data * mesh.pipe));
+  comm::launch(
+      [&](const comm::Group& group) {
+        const models::SentenceEncoder encoder = six_layers(models::Architecture::mpnet);
+        models::MultipleNegativesRankingLoss loss(encoder);
+        Way way{.mesh = mesh, .strategy = Strategy::ddp, .pipeline = {.schedule = schedule}};
+        TrainingArguments args = arguments(way);
+        args.per_device_train_batch_size = 2;
+        Trainer trainer(loss, anchors(), encoder.tokenizer(), args, group);
+        trainer.train();
+        all[static_cast<std::size_t>(group.rank())] = tiny::bits(loss);
+      },
+      mesh.data * mesh.pipe, {.ranks = comm::Ranks::threads});
+  for (const tiny::Bits& bits : all) CHECK(bits == all[0]);
+  return all[0];
+}
+
+double farthest(const tiny::Bits& a, const tiny::Bits& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    most =
+        std::max<double>(most, std::abs(std::bit_cast<float>(a[i]) - std::bit_cast<float>(b[i])));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("a loss that compares the rows of a step sees all micro-batches, under gpipe alone") {
+  // The stages of a pipeline change no bit. Without one, the whole batch is one product with sums in
+  // another order.
+  CHECK(ranked({1, 2}) == ranked({1, 3}));
+  CHECK(ranked({2, 2}) == ranked({2, 3}));
+  CHECK(farthest(ranked({1, 2}), ranked({1, 1})) < 1e-4);
+  CHECK(farthest(ranked({2, 2}), ranked({2, 1})) < 1e-4);
+  CHECK_THROWS_WITH_AS(ranked({1, 2}, PipelineKind::one_f_one_b),
+                       doctest::Contains("pipeline schedule 1f1b: a loss over the rows of all "
+                                         "micro-batches waits for all forwards; expected gpipe"),
+                       InputError);
+}
+
+TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
+  const auto refused = [](Way way, const char* message) {
+    CHECK_THROWS_WITH_AS(trained(way), doctest::Contains(message), InputError);
+  };
+  const Way two{.mesh = {1, 2}, .strategy = Strategy::ddp};
+  Way way = two;
+  way.strategy = Strategy::none;
+  refused(way, "mesh pipe=2: expected strategy ddp, zero1, zero2 or fsdp, found none");
+  way = two;
+  way.pipeline.layers = {3, 2};
+  refused(way, "pipeline layers: expected 2 numbers with the sum 6, found 2 with the sum 5");
+  way.pipeline.layers = {6, 0};
+  refused(way, "pipeline layers: expected at least 1 in each of 2 stages, the model has 6");
+  way = two;
+  way.mesh = {1, 7};
+  refused(way, "pipeline layers: expected at least 1 in each of 7 stages, the model has 6");
+  way = two;
+  way.pipeline.schedule = PipelineKind::zero_bubble;
+  way.recompute = true;
+  refused(way, "pipeline schedule zero-bubble: its backward has two parts");
+  CHECK_THROWS_WITH_AS((MeshShape{2, 2}.over(6)), "mesh data=2,pipe=2: expected 4 ranks, found 6",
+                       InputError);
+}

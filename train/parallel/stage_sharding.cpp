@@ -1,0 +1,175 @@
+#include "ringlet/train/parallel/stage_sharding.h"
+
+#include <algorithm>
+#include <set>
+
+namespace ringlet::train {
+
+void StageModule::add(const nn::Unit& unit) {
+  if (unit.layer) {
+    register_module(unit.name, std::const_pointer_cast<nn::Module>(unit.layer->shared_from_this()));
+    return;
+  }
+  for (const nn::PlacedParameter& slot : unit.parameters)
+    register_parameter(slot.name, slot.parameter);
+}
+
+StageSharding::StageSharding(nn::Module& module, const nn::UnitPolicy& units,
+                             const std::function<Place(const nn::Unit&)>& place_of, Mesh mesh,
+                             DType compute_dtype)
+    : module_(module),
+      mesh_(std::move(mesh)),
+      arena_(nn::plan(module, units)),
+      stage_(std::make_shared<StageModule>(compute_dtype)) {
+  RINGLET_CHECK(!arena_->sharding() && !arena_->data().defined(),
+                "[pipeline] the module has an optimizer or a strategy already");
+  for (const nn::Unit& unit : arena_->units()) {
+    const State& state = states_.emplace_back(State{&unit, place_of(unit)});
+    if (state.place.rank == mesh_.pipe.rank()) stage_->add(unit);
+  }
+  for (const State& state : states_)
+    if (state.place.rank != mesh_.pipe.rank()) keep_shapes(state);
+}
+
+/// Releases the memory of another stage's parameters.
+void StageSharding::keep_shapes(const State& state) const {
+  for (const nn::PlacedParameter& slot : state.unit->parameters) {
+    const Tensor& data = slot.parameter.tensor();
+    const auto no_bytes = [&](const char* what) {
+      const auto bytes = std::make_shared<Storage>(
+          data.nbytes(), data.device(),
+          str("[pipeline] ", what, " of '", slot.name, "' is on the ranks of another stage"));
+      return Tensor(bytes, 0, data.shape(), data.dtype());
+    };
+    slot.parameter.set_grad_buffer(no_bytes("the gradient"));
+    slot.parameter.set_tensor(state.place.everywhere ? data.clone() : no_bytes("the value"));
+  }
+}
+
+void StageSharding::attach() {
+  data_ = std::dynamic_pointer_cast<nn::Sharding>(stage_->arena()->sharding());
+  RINGLET_CHECK(data_, "[pipeline] the stage has no strategy");
+  const std::span<const nn::Unit> mine = stage_->arena()->units();
+  for (State& state : states_) {
+    const auto found = std::ranges::find(mine, state.unit->name, &nn::Unit::name);
+    if (state.place.rank == mesh_.pipe.rank()) state.mine = &*found;
+    for (const nn::PlacedParameter& slot : state.unit->parameters)
+      slot.parameter.state()->observer = weak_from_this();
+  }
+  arena_->set_sharding(shared_from_this());
+  hook_stage();
+  for (const State& state : states_)
+    if (state.place.everywhere) share(state);
+}
+
+// The modules around the stage's units enter the stage. Their hooks keep this alive.
+void StageSharding::hook_stage() {
+  std::set<const nn::Module*> inner;
+  stage_->visit([&](const std::string&, nn::Module& below) { inner.insert(&below); });
+  const auto enter = [self = shared_from_this()](auto hook) {
+    return [self, hook](nn::Module&) {
+      if (const auto& call = self->stage_->hooks().*hook) call(*self->stage_);
+    };
+  };
+  module_.visit([&](const std::string&, nn::Module& below) {
+    if (!inner.contains(&below))
+      below.set_hooks({enter(&nn::ModuleHooks::pre_forward),
+                       enter(&nn::ModuleHooks::post_forward),
+                       {},
+                       enter(&nn::ModuleHooks::forward_failed)});
+  });
+}
+
+void StageSharding::share_reached() {
+  std::string mine;
+  for (const State& state : states_)
+    for (const nn::PlacedParameter& slot : state.unit->parameters)
+      mine += slot.parameter.state()->has_grad ? '1' : '0';
+  const std::vector<std::string> all = mesh_.pipe.all_gather_bytes(mine);
+  std::size_t i = 0;
+  for (const State& state : states_)
+    for (const nn::PlacedParameter& slot : state.unit->parameters) {
+      const bool reached = all[static_cast<std::size_t>(state.place.rank)][i++] == '1';
+      if (state.mine) continue;
+      slot.parameter.state()->has_grad = reached;
+      slot.parameter.state()->applied = false;
+    }
+}
+
+// ---- for optimizers and savers ------------------------------------------------------------
+
+std::vector<nn::LocalSlice> StageSharding::local_slices() {
+  const std::vector<nn::LocalSlice> theirs = data_->local_slices();
+  std::vector<nn::LocalSlice> slices;
+  for (const State& state : states_) {
+    if (!state.mine) continue;
+    const std::int64_t shift = state.unit->begin - state.mine->begin;
+    for (const nn::LocalSlice& slice : theirs) {
+      const std::int64_t begin = std::max(slice.begin, state.mine->begin);
+      const std::int64_t end = std::min(slice.end, state.mine->end);
+      if (begin >= end) continue;
+      const auto part = [&](const Tensor& whole) {
+        return whole.slice(begin - slice.begin, end - slice.begin);
+      };
+      slices.push_back({begin + shift, end + shift, part(slice.data), part(slice.grad)});
+    }
+  }
+  return slices;
+}
+
+// One rank sums a block and the others have zeros there: adding the bits keeps the sum.
+void StageSharding::gather_norm_blocks(Tensor& blocks) {
+  const Tensor bits(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64);
+  if (data_->replica().count == 1) mesh_.data.all_reduce(bits).wait();
+  mesh_.pipe.all_reduce(bits).wait();
+}
+
+void StageSharding::after_step() {
+  data_->after_step();
+  for (const State& state : states_)
+    if (state.place.everywhere) share(state);
+}
+
+/// Copies a unit from its stage to the others.
+void StageSharding::share(const State& state) {
+  const Tensor whole = whole_unit(*state.unit);
+  if (state.mine) return;
+  for (const nn::PlacedParameter& slot : state.unit->parameters)
+    slot.parameter.mutable_tensor().copy_(slot.in(whole, state.unit->begin));
+}
+
+Tensor StageSharding::whole_unit(const nn::Unit& unit) {
+  const State& state = state_of(unit);
+  const nn::Parameter& first = unit.parameters.front().parameter;
+  const Tensor whole = state.mine ? data_->whole_unit(*state.mine)
+                                  : empty({unit.end - unit.begin}, first.dtype(), first.device());
+  mesh_.pipe.broadcast(whole, state.place.rank).wait();
+  return whole;
+}
+
+void StageSharding::assign(const nn::Parameter& parameter, const Tensor& value) {
+  check_shape("assign", parameter.name().c_str(), value, parameter.shape());
+  const State& state = state_of(*find(parameter).first);
+  if (state.mine) {
+    data_->assign(parameter, value);
+  } else if (state.place.everywhere) {
+    parameter.mutable_tensor().copy_(value);
+  }
+}
+
+std::pair<const nn::Unit*, const nn::PlacedParameter*> StageSharding::find(
+    const nn::Parameter& parameter) const {
+  for (const State& state : states_)
+    for (const nn::PlacedParameter& slot : state.unit->parameters)
+      if (slot.parameter == parameter) return {state.unit, &slot};
+  fail("[pipeline] '", parameter.name(), "' is no parameter of the module");
+}
+
+std::int64_t StageSharding::forwards_together(std::int64_t n) {
+  std::int64_t most = 0;
+  for (const std::string& each : mesh_.world.all_gather_bytes(std::to_string(n)))
+    most = std::max<std::int64_t>(most, std::stoll(each));
+  return most;
+}
+
+}  // namespace ringlet::train

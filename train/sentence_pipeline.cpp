@@ -1,0 +1,277 @@
+#include "ringlet/train/sentence_pipeline.h"
+
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "ringlet/autograd/functions/index.h"
+#include "ringlet/autograd/functions/view.h"
+#include "ringlet/train/data/hash.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr int kForwardTag = 2;  // messages of forwards without gradients
+
+models::Transformer& transformer_of(models::Loss& loss) {
+  std::set<models::Transformer*> found;
+  loss.visit([&](const std::string&, nn::Module& below) {
+    if (auto* transformer = dynamic_cast<models::Transformer*>(&below)) found.insert(transformer);
+  });
+  if (found.size() != 1)
+    fail_input("pipeline: expected a loss with one transformer, found ", found.size());
+  return **found.begin();
+}
+
+models::EmbeddingLoss* if_whole(models::Loss& loss) {
+  if (!loss.spans_ranks(0)) return nullptr;
+  auto* const whole = dynamic_cast<models::EmbeddingLoss*>(&loss);
+  if (!whole)
+    fail_input("pipeline: ", loss.kind(), " holds a loss that compares the rows of a step; ",
+               "expected that loss alone, or local negatives");
+  return whole;
+}
+
+/// The layer in a parameter's name, "encoder.layer.3.output.dense.weight".
+std::optional<std::int64_t> layer_of(const std::string& name) {
+  constexpr std::string_view kLayer = "layer.";
+  const std::size_t at = name.find(kLayer);
+  if (at == name.npos) return {};
+  return std::stoll(name.substr(at + kLayer.size()));
+}
+
+/// A batch without labels, as integers.
+std::string to_bytes(const models::PackedBatch& batch) {
+  std::vector<std::int32_t> all;
+  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids}) {
+    const std::vector<std::int32_t> values = part.to_vector<std::int32_t>();
+    all.push_back(static_cast<std::int32_t>(values.size()));
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  if (batch.lengths.defined())
+    for (const std::int32_t length : batch.lengths.to_vector<std::int32_t>()) all.push_back(length);
+  return {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(std::int32_t)};
+}
+
+models::PackedBatch from_bytes(const std::string& bytes) {
+  std::vector<std::int32_t> all(bytes.size() / sizeof(std::int32_t));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  std::span<const std::int32_t> rest = all;
+  const auto take = [&] {
+    const auto n = static_cast<std::size_t>(rest.front());
+    const std::span<const std::int32_t> part = rest.subspan(1, n);
+    rest = rest.subspan(1 + n);
+    return part;
+  };
+  const auto starts = take(), ids = take(), tokens = take();
+  models::BatchBuilder builder;
+  for (std::size_t s = 0; s < ids.size(); ++s) {
+    const auto begin = static_cast<std::size_t>(starts[s]);
+    const auto sentence = tokens.subspan(begin, static_cast<std::size_t>(starts[s + 1]) - begin);
+    builder.add_row({&sentence, 1}, ids[s]);
+  }
+  models::PackedBatch batch = builder.build();
+  if (!rest.empty())
+    batch.lengths = tensor(std::vector<std::int32_t>(rest.begin(), rest.end()),
+                           {static_cast<std::int64_t>(rest.size())}, Device{});
+  return batch;
+}
+
+}  // namespace
+
+std::vector<models::LayerRange> cut_layers(const PipelineOptions& options, std::int64_t layers,
+                                           int stages) {
+  std::vector<int> counts = options.layers;
+  for (int s = 0; options.layers.empty() && s < stages; ++s)
+    counts.push_back(static_cast<int>(layers * (s + 1) / stages - layers * s / stages));
+  std::vector<models::LayerRange> ranges;
+  for (const int count : counts) {
+    if (count < 1)
+      fail_input("pipeline layers: expected at least 1 in each of ", stages, " stages, the model ",
+                 "has ", layers);
+    const std::int64_t first = ranges.empty() ? 0 : ranges.back().last;
+    ranges.push_back({first, first + count});
+  }
+  if (static_cast<int>(ranges.size()) != stages || ranges.back().last != layers)
+    fail_input("pipeline layers: expected ", stages, " numbers with the sum ", layers, ", found ",
+               ranges.size(), " with the sum ", ranges.back().last);
+  return ranges;
+}
+
+SentencePipeline::SentencePipeline(models::Loss& loss, PipelineOptions options, const Mesh& mesh,
+                                   DType dtype, const nn::UnitPolicy& units)
+    : loss_(loss),
+      transformer_(transformer_of(loss)),
+      whole_(if_whole(loss)),
+      options_(std::move(options)),
+      pipe_(mesh.pipe) {
+  if (options_.schedule != PipelineKind::interleaved) options_.chunks = 1;
+  stages_ =
+      cut_layers(options_, transformer_.config().num_hidden_layers, pipe_.size() * options_.chunks);
+  std::set<const autograd::VariableState*> below;
+  for (const nn::Parameter& one : transformer_.parameters()) below.insert(one.state().get());
+  const auto place_of = [&](const nn::Unit& unit) -> StageSharding::Place {
+    std::set<int> ranks;
+    for (const nn::PlacedParameter& slot : unit.parameters) {
+      if (!below.contains(slot.parameter.state().get()))
+        return {rank_of(stages_.size() - 1), /*everywhere=*/true};
+      std::size_t stage = 0;
+      if (const auto layer = layer_of(slot.name))
+        while (stages_[stage].last <= *layer) ++stage;
+      ranks.insert(rank_of(stage));
+    }
+    if (ranks.size() > 1)
+      fail_input("units: '", unit.name, "' has layers of several stages of the pipeline");
+    return {*ranks.begin(), false};
+  };
+  sharding_ = std::make_shared<StageSharding>(loss, units, place_of, mesh, dtype);
+}
+
+void SentencePipeline::start(int micro_batches, std::shared_ptr<int> pause) {
+  sharding_->attach();
+  transformer_.set_runner(this);
+  std::vector<Pipeline::Forward> chunks;
+  for (int chunk = 0; chunk < options_.chunks; ++chunk)
+    chunks.push_back(forward_of(chunk * pipe_.size() + pipe_.rank()));
+  Pipeline::Options options{.kind = options_.schedule,
+                            .micro_batches = micro_batches,
+                            .device = loss_.device(),
+                            .pause = std::move(pause)};
+  if (whole_)
+    options.whole_loss = [this](const auto& outputs, auto& grads) {
+      return whole_loss(outputs, grads);
+    };
+  pipeline_.emplace(
+      pipe_, std::move(chunks),
+      [this](int, int k) { return messages(batches_[static_cast<std::size_t>(k)]); },
+      std::move(options));
+}
+
+Pipeline::Forward SentencePipeline::forward_of(int stage) {
+  const auto place = static_cast<std::size_t>(stage);
+  const bool last = place + 1 == stages_.size();
+  return [this, layers = stages_[place], last](int k, const Variables& inputs) -> Variables {
+    const models::PackedBatch& batch = batches_[static_cast<std::size_t>(k)];
+    if (!last) return transformer_.run_layers(layers, batch, inputs);
+    received_ = inputs;
+    return {whole_ ? whole_->encoder()(batch) : loss_(batch)};
+  };
+}
+
+std::vector<Pipeline::Message> SentencePipeline::messages(const models::PackedBatch& batch) const {
+  const models::EncoderConfig& config = transformer_.config();
+  std::vector<Pipeline::Message> all{
+      {{batch.tokens(), config.hidden_size}, transformer_.compute_dtype()}};
+  if (config.architecture == models::Architecture::mpnet)
+    all.push_back({{config.relative_attention_num_buckets, config.num_attention_heads}});
+  return all;
+}
+
+double SentencePipeline::step(std::vector<models::PackedBatch> micro_batches) {
+  batches_ = std::move(micro_batches);
+  if (whole_) cut_rows();
+  check_same_rows();
+  for (models::PackedBatch& batch : batches_)
+    batch = whole_ ? batch.to(loss_.device()) : loss_.placed(batch);
+  const double loss = pipeline_->run();
+  sharding_->share_reached();
+  return loss;
+}
+
+/// Cuts the batch of a step into micro-batches of near-equal numbers of rows.
+void SentencePipeline::cut_rows() {
+  all_ = batches_.at(0);
+  batches_.clear();
+  const auto n = static_cast<std::int64_t>(pipeline_->micro_batches());
+  for (std::int64_t k = 0; k < n; ++k) {
+    const std::int64_t begin = all_.rows * k / n, end = all_.rows * (k + 1) / n;
+    std::vector<std::size_t> rows(static_cast<std::size_t>(end - begin));
+    std::iota(rows.begin(), rows.end(), static_cast<std::size_t>(begin));
+    batches_.push_back(all_.select(rows));
+  }
+}
+
+/// The ranks of a pipeline draw the same rows, and rely on it for the sizes of messages.
+void SentencePipeline::check_same_rows() const {
+  std::string mine;
+  for (const models::PackedBatch& batch : batches_) {
+    const std::uint64_t hash = hash_text(to_bytes(batch));
+    mine.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+  }
+  const std::vector<std::string> all = pipe_.all_gather_bytes(mine);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const auto [here, there] = std::ranges::mismatch(all[0], all[rank]);
+    if (here == all[0].end() && there == all[rank].end()) continue;
+    fail("[pipeline] micro-batch ", (here - all[0].begin()) / 8, " of rank ", rank,
+         " of the pipeline has other rows than that of rank 0");
+  }
+}
+
+Tensor SentencePipeline::whole_loss(const std::vector<Tensor>& outputs,
+                                    std::vector<Tensor>& grads) {
+  std::vector<Variable> leaves, ordered;  // (S of the micro-batch, H), and by column
+  for (const Tensor& output : outputs) leaves.emplace_back(output, true);
+  for (std::int64_t column = 0; column < all_.columns; ++column)
+    for (std::size_t k = 0; k < leaves.size(); ++k) {
+      const std::int64_t rows = batches_[k].rows;
+      ordered.push_back(autograd::slice(leaves[k], column * rows, (column + 1) * rows));
+    }
+  models::PackedBatch placed = all_;
+  if (placed.labels.defined()) placed.labels = placed.labels.to(loss_.device());
+  const Variable loss = whole_->of_embeddings(autograd::concat(ordered, 0), placed);
+  loss.backward();
+  for (const Variable& leaf : leaves) grads.push_back(leaf.grad());
+  return loss.tensor();
+}
+
+// ---- forwards of other callers --------------------------------------------------------------
+
+Variable SentencePipeline::run(const models::PackedBatch& batch) {
+  if (autograd::grad_enabled()) {
+    RINGLET_CHECK(!received_.empty(),
+                  "[pipeline] the encoder was called outside a step, or twice for a micro-batch");
+    return transformer_.run_layers(stages_.back(), batch, std::exchange(received_, {})).front();
+  }
+  Variable mine;
+  const std::vector<std::string> all = pipe_.all_gather_bytes(to_bytes(batch));
+  std::vector<comm::Work> sends;
+  for (int owner = 0; owner < pipe_.size(); ++owner) {
+    const bool own = owner == pipe_.rank();
+    const models::PackedBatch its =
+        own ? batch : from_bytes(all[static_cast<std::size_t>(owner)]).to(loss_.device());
+    const Variables found = run_stages(its, owner, sends);
+    if (own) mine = found.front();
+  }
+  for (const comm::Work& work : sends) work.wait();
+  return mine;
+}
+
+/// Hidden states (T, H) of the owner's batch, on the owner.
+SentencePipeline::Variables SentencePipeline::run_stages(const models::PackedBatch& batch,
+                                                         int owner,
+                                                         std::vector<comm::Work>& sends) {
+  Variables state;
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    const bool last = stage + 1 == stages_.size();
+    const int here = rank_of(stage), next = last ? owner : rank_of(stage + 1);
+    if (here == pipe_.rank()) {
+      state = transformer_.run_layers(stages_[stage], batch, std::move(state));
+      if (last) state.resize(1);
+      if (next != here)
+        for (const Variable& one : state)
+          sends.push_back(pipe_.send(one.tensor(), next, kForwardTag));
+    } else if (next == pipe_.rank()) {
+      state.clear();
+      std::vector<Pipeline::Message> expected = messages(batch);
+      if (last) expected.resize(1);
+      for (const Pipeline::Message& message : expected) {
+        const Tensor received = empty(message.shape, message.dtype, loss_.device());
+        pipe_.recv(received, here, kForwardTag).wait();
+        state.emplace_back(received);
+      }
+    }
+  }
+  return state;
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,72 @@
+// A pipeline over the layers of a sentence encoder.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ringlet/models/losses/embedding_loss.h"
+#include "ringlet/models/transformer.h"
+#include "ringlet/train/parallel/pipeline.h"
+#include "ringlet/train/parallel/stage_sharding.h"
+
+namespace ringlet::train {
+
+struct PipelineOptions {
+  PipelineKind schedule = PipelineKind::one_f_one_b;
+  int chunks = 2;                // stages of a rank under interleaved-1f1b
+  std::vector<int> layers = {};  // of each stage; empty: near-equal numbers
+};
+
+/// The layers of each stage. InputError unless each stage has some and all layers have one.
+std::vector<models::LayerRange> cut_layers(const PipelineOptions& options, std::int64_t layers,
+                                           int stages);
+
+/// Stage 0 has the embeddings and MPNet's relative position bias, the last one all that follows the
+/// layers: pooling, further modules and the loss. Without gradients, a forward of each rank goes
+/// through all stages: all ranks call it together, each with its own batch.
+class SentencePipeline final : public models::BatchRunner {
+ public:
+  /// Releases the parameters of other stages. `loss` must outlive this, and holds one transformer,
+  /// which computes in `dtype`. A loss that compares the rows of a step needs schedule gpipe.
+  SentencePipeline(models::Loss& loss, PipelineOptions options, const Mesh& mesh, DType dtype,
+                   const nn::UnitPolicy& units);
+  ~SentencePipeline() override { transformer_.set_runner(nullptr); }
+
+  /// The strategy over the axis `data` is attached to it, then start() is called.
+  nn::Module& stage() { return sharding_->stage(); }
+  /// `pause`: that strategy's switch.
+  void start(int micro_batches, std::shared_ptr<int> pause);
+
+  /// Forward and backward of a step's micro-batches, on the CPU; its loss, on all ranks. The bits
+  /// are those of gradient accumulation. A loss that spans ranks gets one batch, which is cut here.
+  double step(std::vector<models::PackedBatch> micro_batches);
+
+  Variable run(const models::PackedBatch& batch) override;
+
+ private:
+  using Variables = Pipeline::Variables;
+
+  Pipeline::Forward forward_of(int stage);
+  std::vector<Pipeline::Message> messages(const models::PackedBatch& batch) const;
+  Tensor whole_loss(const std::vector<Tensor>& outputs, std::vector<Tensor>& grads);
+  void cut_rows();
+  void check_same_rows() const;
+  Variables run_stages(const models::PackedBatch& batch, int owner, std::vector<comm::Work>& sends);
+  int rank_of(std::size_t stage) const { return static_cast<int>(stage) % pipe_.size(); }
+
+  models::Loss& loss_;
+  models::Transformer& transformer_;
+  models::EmbeddingLoss* whole_;  // the loss, if it compares the rows of a step
+  PipelineOptions options_;
+  comm::Group pipe_;
+  std::vector<models::LayerRange> stages_;
+  std::shared_ptr<StageSharding> sharding_;
+  std::optional<Pipeline> pipeline_;
+  // ---- of the step that is running ----
+  std::vector<models::PackedBatch> batches_;  // micro-batches
+  models::PackedBatch all_;                   // with whole_
+  Variables received_;                        // the last stage's inputs
+};
+
+}  // namespace ringlet::train
