@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -111,10 +112,25 @@ std::string Membership::waited() const {
   return str("rank ", me(), " waited ", seconds_of(timeout), " s");
 }
 
+std::string Membership::chain_from(int name) const {
+  const auto key = [](int rank) { return str("rank ", rank, " waits for"); };
+  std::string chain;
+  try {
+    store->set(key(me()), std::to_string(name));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    for (std::set<int> seen{me()}; seen.insert(name).second;) {
+      name = std::stoi(store->get(key(name), Timeout(1)));
+      chain += str(", which waits for rank ", name);
+    }
+  } catch (const Error&) {  // the last rank of the chain has not timed out
+  }
+  return chain;
+}
+
 void Membership::time_out(const Call& call, std::uint64_t step, int peer,
                           const std::vector<Progress>& of_ranks) const {
   end(str(describe_step(call, step), ": ", waited(), " for rank ", name_of(peer),
-          presence(call.sequence, of_ranks, names)));
+          chain_from(name_of(peer)), presence(call.sequence, of_ranks, names)));
 }
 
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {

@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> transports{"shm", "gloo"};
   std::vector<std::string> faults;
   std::uint64_t seed = 1;
+  Job job = Job::ddp;
 };
 
 /// A folder that is removed when the drill ends.
@@ -60,7 +61,8 @@ std::vector<std::string> command_of_rank(const Trial& trial) {
           std::string(trial.name()),
           std::to_string(trial.culprit),
           std::to_string(trial.at),
-          std::to_string(trial.point)};
+          std::to_string(trial.point),
+          std::string(kJobs(trial.job))};
 }
 
 Trial trial_of_rank(char** arguments) {
@@ -69,7 +71,8 @@ Trial trial_of_rank(char** arguments) {
           fault_named(arguments[2]),
           std::atoi(arguments[3]),
           std::atoi(arguments[4]),
-          std::atof(arguments[5])};
+          std::atof(arguments[5]),
+          kJobs.parse(arguments[6])};
 }
 
 /// Runs it under the launcher, in this process, with one restart after a fault.
@@ -97,8 +100,8 @@ Outcome run_trial(const Trial& trial) {
 }
 
 /// The end of the same training without a fault.
-End undisturbed_run(TransportKind transport, const fs::path& folder) {
-  const Trial trial{folder, transport};
+End undisturbed_run(Job job, TransportKind transport, const fs::path& folder) {
+  const Trial trial{.folder = folder, .transport = transport, .job = job};
   const Outcome outcome = run_trial(trial);
   RINGLET_CHECK(outcome.code == 0, "[drill] the undisturbed run ended with ", outcome.code, ": ",
                 outcome.output, outcome.errors[0]);
@@ -116,7 +119,8 @@ std::vector<Fault> faults_of(const Options& options, TransportKind transport) {
     const auto fault = static_cast<Fault>(i);
     const bool chosen = options.faults.empty() ||
                         std::count(options.faults.begin(), options.faults.end(), kFaults[i]) > 0;
-    if (chosen && Trial{"", transport, fault}.possible()) faults.push_back(fault);
+    const Trial trial{.folder = {}, .transport = transport, .fault = fault, .job = options.job};
+    if (chosen && trial.possible()) faults.push_back(fault);
   }
   if (faults.empty())
     fail_input("--faults: ranks over ", name(transport), " can have none of these");
@@ -136,7 +140,8 @@ Trial draw(const Options& options, TransportKind transport, const std::vector<Fa
               faults[n % faults.size()],
               static_cast<int>(pick(1, kRanks)),
               1 + static_cast<std::int64_t>(pick(2, kSteps)),
-              static_cast<double>(pick(3, kPoints)) / static_cast<double>(kPoints)};
+              static_cast<double>(pick(3, kPoints)) / static_cast<double>(kPoints),
+              options.job};
   // The last step has a checkpoint, but no later collective in which peers notice a lost rank.
   trial.at = trial.saving() ? (trial.at + kSaveSteps - 1) / kSaveSteps * kSaveSteps
                             : std::min(trial.at, kSteps - 1);
@@ -145,7 +150,9 @@ Trial draw(const Options& options, TransportKind transport, const std::vector<Fa
 
 /// "rank 1 step 4, at 37 % of its writes"
 std::string place_of(const Trial& trial) {
-  const std::string place = str("rank ", trial.culprit, " step ", trial.at);
+  const std::string place =
+      str("rank ", trial.culprit, " step ", trial.at,
+          trial.job == Job::pipeline ? str(", micro-batch ", trial.micro_batch()) : "");
   if (!trial.saving()) return place;
   if (trial.creating()) return place + ", creating the files";
   return place + fmt::format(", at {:.0f} % of its writes", 100 * trial.point);
@@ -160,7 +167,8 @@ int run_trials(const Options& options) {
   for (const std::string& text : options.transports) {
     const TransportKind transport = comm::parse_transport(text);
     const std::vector<Fault> faults = faults_of(options, transport);
-    const End undisturbed = undisturbed_run(transport, work.path() / ("undisturbed-" + text));
+    const End undisturbed =
+        undisturbed_run(options.job, transport, work.path() / ("undisturbed-" + text));
     for (int i = 0; i < options.trials; ++i, ++number) {
       Trial trial = draw(options, transport, faults, i);
       trial.folder = work.path() / str("trial-", number);
@@ -193,6 +201,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--faults", options.faults, "Some of them (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember(std::set<std::string>(kFaults.begin() + 1, kFaults.end())));
+  cli::add_choice(app, "--job", options.job, kJobs,
+                  "What the ranks train: digits under DDP, or a sentence encoder in a pipeline");
   cli::add_seed(app, options.seed, "Draws the ranks and the steps");
   try {
     app.parse(argc, argv);
@@ -207,7 +217,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace ringlet;
-  if (argc == 8 && argv[1] == std::string("rank"))
+  if (argc == 9 && argv[1] == std::string("rank"))
     return cli::exit_code("ringlet", [&] {
       drill::run_rank(drill::trial_of_rank(argv + 2));
       return 0;

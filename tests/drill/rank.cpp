@@ -8,16 +8,19 @@
 #include <limits>
 #include <optional>
 
+#include "../train/words.h"
 #include "ringlet/autograd/functions/softmax.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/observer.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/dropout.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
+#include "ringlet/nn/replace.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/digits.h"
@@ -83,6 +86,11 @@ bool files_exist(const fs::path& output) {
 class Incident final : public comm::CollectiveObserver {
  public:
   Incident(const Trial& trial, bool armed) : trial_(trial), armed_(armed) {}
+
+  /// Whether this rank has other rows in this attempt.
+  bool other_rows(const comm::Group& group) const {
+    return armed_ && trial_.fault == Fault::other_rows && is_mine(group);
+  }
 
   /// Called before each forward; returns the factor of the loss.
   double before_step(std::int64_t step, const comm::Group& group) {
@@ -155,11 +163,71 @@ class Incident final : public comm::CollectiveObserver {
   std::atomic<bool> waiting_{false};
 };
 
+/// A layer that calls `before` first.
+class Tripwire final : public nn::UnaryModule {
+ public:
+  Tripwire(std::shared_ptr<nn::UnaryModule> layer, std::function<void()> before)
+      : layer_(register_module("", std::move(layer))), before_(std::move(before)) {}
+  Variable forward(const Variable& x) override {
+    before_();
+    return (*layer_)(x);
+  }
+
+ private:
+  std::shared_ptr<nn::UnaryModule> layer_;
+  std::function<void()> before_;
+};
+
+train::TrainingArguments arguments_of(const Trial& trial) {
+  const fs::path output = trial.folder / "run";
+  return {.output_dir = output,
+          .max_steps = kSteps,
+          .per_device_train_batch_size = 8,
+          .learning_rate = 1e-3,
+          .max_grad_norm = 1,
+          .strategy = train::Strategy::ddp,
+          .logging_steps = 0,
+          .save_steps = kSaveSteps,
+          .resume_from_checkpoint = train::latest_checkpoint(output).value_or("")};
+}
+
+/// Each rank has one layer, which runs once for each micro-batch.
+void train_pipeline(const Trial& trial, const comm::Group& group, Incident& incident) {
+  const GeneratorGuard random({.seed = 1});
+  models::EncoderConfig config = words::encoder_config(models::Architecture::bert);
+  config.num_hidden_layers = kRanks;
+  const models::SentenceEncoder encoder(config, words::tokenizer());
+  nn::replace<nn::UnaryModule>(
+      *encoder.modules(), {"encoder.layer.*.output.dense"},
+      [&, calls = std::make_shared<std::int64_t>(0)](std::shared_ptr<nn::UnaryModule> layer) {
+        return std::make_shared<Tripwire>(std::move(layer), [&, calls] {
+          const std::int64_t call = (*calls)++;
+          if (call % kMicroBatches == trial.micro_batch())
+            incident.before_step(call / kMicroBatches + 1, group);
+        });
+      });
+  models::CosineSimilarityLoss loss(encoder);
+  train::TrainingArguments arguments = arguments_of(trial);
+  arguments.per_device_train_batch_size = 1;
+  arguments.gradient_accumulation_steps = kMicroBatches;
+  arguments.shuffle = false;
+  arguments.mesh = {.data = 1, .pipe = kRanks};
+  const auto rows = std::make_shared<train::TextDataset>(
+      "pairs", std::vector<std::string>{"sentence1", "sentence2"}, train::Target::score);
+  const bool other = incident.other_rows(group);
+  for (std::int64_t i = 0; i < kSteps * kMicroBatches; ++i) {
+    const bool here = other && i == (trial.at - 1) * kMicroBatches + trial.micro_batch();
+    const std::string first = here ? "d d d d d" : words::text(static_cast<std::size_t>(i));
+    const std::string second = words::text(static_cast<std::size_t>(3 * i + 1));
+    rows->add_row(std::vector<std::string_view>{first, second}, static_cast<double>(i % 2));
+  }
+  train::Trainer(loss, {rows}, encoder.tokenizer(), arguments, group).train();
+}
+
 void train_digits(const Trial& trial, const comm::Group& group, Incident& incident) {
   const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, kDigits);
   const GeneratorGuard random({.seed = 1});
   Net net;
-  const fs::path output = trial.folder / "run";
   train::Trainer trainer(
       net, kDigits, [&](const train::Rows& rows) { return train::collate_digits(digits, rows); },
       [&, step = std::int64_t{0}](const train::DigitBatch& batch) mutable {
@@ -167,16 +235,7 @@ void train_digits(const Trial& trial, const comm::Group& group, Incident& incide
         const Variable loss = nn::nll_loss(net(batch.images, batch.positions), batch.labels);
         return factor == 1 ? loss : loss * factor;
       },
-      {.output_dir = output,
-       .max_steps = kSteps,
-       .per_device_train_batch_size = 8,
-       .learning_rate = 1e-3,
-       .max_grad_norm = 1,
-       .strategy = train::Strategy::ddp,
-       .logging_steps = 0,
-       .save_steps = kSaveSteps,
-       .resume_from_checkpoint = train::latest_checkpoint(output).value_or("")},
-      group);
+      arguments_of(trial), group);
   trainer.add_callback({.on_step_end = [&](const train::StepReport& at) {
     incident.before_save(at.step, group, net.arena()->numel());
   }});
@@ -196,7 +255,10 @@ void run_rank(const Trial& trial) {
   }
   Incident incident(trial, armed);
   comm::GroupOptions options{.transport = trial.transport, .timeout = kTimeout};
-  const auto rank_main = [&](const comm::Group& group) { train_digits(trial, group, incident); };
+  const auto rank_main = [&](const comm::Group& group) {
+    const auto train = trial.job == Job::pipeline ? train_pipeline : train_digits;
+    train(trial, group, incident);
+  };
   if (trial.processes() == 1) return comm::launch(rank_main, kRanks, {.group = options});
   if (armed && trial.saving() && environment.rank == trial.culprit) options.observer = &incident;
   comm::run_from_env(rank_main, options);

@@ -1,4 +1,4 @@
-// One trial of the drill: a small training under DDP in which one rank fails at one step.
+// One trial of the drill: a small training in which one rank fails at one step.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ringlet/comm/types.h"
+#include "ringlet/core/base/names.h"
 
 namespace ringlet::drill {
 
@@ -25,15 +26,21 @@ enum class Fault : std::uint8_t {
   other_op,       // calls another one
   other_size,     // calls it with another number of elements
   nan,            // its loss is not a number
-  disk_full       // its part of a checkpoint finds no room
+  disk_full,      // its part of a checkpoint finds no room
+  other_rows      // draws other rows than the other ranks of its pipeline
 };
-inline constexpr std::array<std::string_view, 10> kFaults{
-    "none",    "killed",   "killed_saving", "stopped", "closed_socket",
-    "skipped", "other_op", "other_size",    "nan",     "disk_full"};
+inline constexpr std::array<std::string_view, 11> kFaults{
+    "none",     "killed",     "killed_saving", "stopped",   "closed_socket", "skipped",
+    "other_op", "other_size", "nan",           "disk_full", "other_rows"};
+
+/// Digits under DDP, or a sentence encoder with a layer on each rank.
+enum class Job : std::uint8_t { ddp, pipeline };
+inline constexpr Names<Job, 2> kJobs{"job", {"ddp", "pipeline"}};
 
 inline constexpr int kRanks = 3;
 inline constexpr std::int64_t kSteps = 8;
 inline constexpr std::int64_t kSaveSteps = 2;
+inline constexpr std::int64_t kMicroBatches = 4;    // of a pipeline's step
 inline constexpr std::chrono::seconds kTimeout{3};  // of a collective
 
 struct Trial {
@@ -42,14 +49,22 @@ struct Trial {
   Fault fault = Fault::none;
   int culprit = 0;      // the rank that fails
   std::int64_t at = 0;  // the step in which it fails, counted from 1
-  double point = 0;     // where in its writes to a checkpoint: 0 to below 1
+  double point = 0;     // where in its writes to a checkpoint, or in a step: 0 to below 1
+  Job job = Job::ddp;
 
   std::string_view name() const { return kFaults[static_cast<std::size_t>(fault)]; }
   int processes() const { return transport == comm::TransportKind::thread ? 1 : kRanks; }
   /// The rank fails while it saves.
   bool saving() const { return fault == Fault::killed_saving || fault == Fault::disk_full; }
-  /// A thread can have some of the faults only.
+  /// The micro-batch of a pipeline in whose forward the rank fails.
+  std::int64_t micro_batch() const { return static_cast<std::int64_t>(point * kMicroBatches); }
+  /// A thread can have some of the faults only, and so can a pipeline.
   bool possible() const {
+    if (job == Job::pipeline)
+      return fault == Fault::other_rows ||
+             (processes() > 1 &&
+              (fault == Fault::killed || fault == Fault::stopped || fault == Fault::closed_socket));
+    if (fault == Fault::other_rows) return false;
     return processes() > 1 || (fault >= Fault::skipped && fault <= Fault::nan);
   }
   /// Rank 0 creates the files in their full length. It fails in that in half of its trials.

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Ranks that can still run must have ended this long after the deadline of a collective.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kPatience{6};
 
 /// Processes that still run for this trial.
 std::string orphans(const fs::path& folder) {
@@ -91,6 +91,7 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
   if (trial.saving() && !late && !contains(error, {saving})) return saving;
   if (trial.fault == Fault::disk_full)
     return contains(error, {"File too large"}) ? "" : "File too large";
+  if (trial.job == Job::pipeline) return contains(error, {"micro-batch"}) ? "" : "micro-batch";
   return contains(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
                  contains(error, {"collective"})
              ? ""

@@ -1,6 +1,7 @@
 #include "ringlet/train/parallel/pipeline.h"
 
 #include <optional>
+#include <typeinfo>
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/base/error.h"
@@ -53,7 +54,19 @@ double Pipeline::run() {
   return total.to_vector<double>()[0];
 }
 
+/// An error that leaves it names the micro-batch.
 void Pipeline::execute(const PipelineAction& action) {
+  try {
+    compute(action);
+  } catch (const Error& error) {
+    if (typeid(error) != typeid(Error)) throw;  // an InputError, or a type of the caller's
+    fail(error.what(), " (", action.what == Computation::forward ? "forward" : "backward",
+         " of micro-batch ", action.micro_batch, ", stage ",
+         action.chunk * shape_.ranks + group_.rank(), ")");
+  }
+}
+
+void Pipeline::compute(const PipelineAction& action) {
   const int stage = action.chunk * shape_.ranks + group_.rank(), k = action.micro_batch;
   switch (action.what) {
     case Computation::forward:
@@ -74,7 +87,7 @@ void Pipeline::forward(int stage, int micro_batch) {
   Live& live = live_[{stage, micro_batch}];
   if (stage > 0)
     for (const Message& message : inputs_(stage, micro_batch))
-      live.inputs.emplace_back(receive(activations, message, stage - 1, micro_batch), true);
+      live.inputs.emplace_back(receive(activations, message, stage - 1), true);
   live.outputs = chunks_[static_cast<std::size_t>(stage / shape_.ranks)](micro_batch, live.inputs);
   if (stage + 1 == shape_.stages()) {
     if (!options_.whole_loss) losses_.push_back(live.outputs.at(0).tensor());
@@ -94,7 +107,7 @@ Variable Pipeline::root(int stage, int micro_batch) {
   std::vector<Tensor> grads;
   if (!last) {
     for (const Variable& output : outputs)
-      grads.push_back(receive(gradients, {output.shape(), output.dtype()}, stage + 1, micro_batch));
+      grads.push_back(receive(gradients, {output.shape(), output.dtype()}, stage + 1));
     return joined(outputs, std::move(grads));
   }
   if (whole_grads_.empty()) {
@@ -132,21 +145,16 @@ void Pipeline::send(Lane lane, const Tensor& message, DType dtype, int stage, in
 }
 
 /// From `stage`.
-Tensor Pipeline::receive(Lane lane, const Message& message, int stage, int micro_batch) {
+Tensor Pipeline::receive(Lane lane, const Message& message, int stage) {
   if (rank_of(stage) == group_.rank()) {
     std::vector<Tensor>& sent = here_[{lane, stage + (lane == activations ? 1 : -1)}];
     const Tensor first = sent.front();
     sent.erase(sent.begin());
     return first;
   }
-  try {
-    const Tensor received = empty(message.shape, message.dtype, options_.device);
-    group_.recv(received, rank_of(stage), lane).wait();
-    return received;
-  } catch (const Error& error) {
-    fail(error.what(), " (", lane == activations ? "activations" : "gradients", " of stage ", stage,
-         ", micro-batch ", micro_batch, ")");
-  }
+  const Tensor received = empty(message.shape, message.dtype, options_.device);
+  group_.recv(received, rank_of(stage), lane).wait();
+  return received;
 }
 
 }  // namespace ringlet::train

@@ -60,11 +60,12 @@ class Pipeline {
   enum Lane { activations, gradients };  // a tag each
 
   void execute(const PipelineAction& action);
+  void compute(const PipelineAction& action);
   void forward(int stage, int micro_batch);
   void input_gradient(int stage, int micro_batch, bool split);
   Variable root(int stage, int micro_batch);
   void send(Lane lane, const Tensor& message, DType dtype, int stage, int micro_batch);
-  Tensor receive(Lane lane, const Message& message, int stage, int micro_batch);
+  Tensor receive(Lane lane, const Message& message, int stage);
   int rank_of(int stage) const { return stage % shape_.ranks; }
 
   comm::Group group_;

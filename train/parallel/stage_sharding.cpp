@@ -19,7 +19,7 @@ StageSharding::StageSharding(nn::Module& module, const nn::UnitPolicy& units,
                              DType compute_dtype)
     : module_(module),
       mesh_(std::move(mesh)),
-      arena_(nn::plan(module, units)),
+      arena_(nn::plan(module, units).get()),
       stage_(std::make_shared<StageModule>(compute_dtype)) {
   RINGLET_CHECK(!arena_->sharding() && !arena_->data().defined(),
                 "[pipeline] the module has an optimizer or a strategy already");
@@ -62,12 +62,12 @@ void StageSharding::attach() {
     if (state.place.everywhere) share(state);
 }
 
-// The modules around the stage's units enter the stage. Their hooks keep this alive.
+// The modules around the stage's units enter the stage. Their hooks keep this and the arena alive.
 void StageSharding::hook_stage() {
   std::set<const nn::Module*> inner;
   stage_->visit([&](const std::string&, nn::Module& below) { inner.insert(&below); });
-  const auto enter = [self = shared_from_this()](auto hook) {
-    return [self, hook](nn::Module&) {
+  const auto enter = [self = shared_from_this(), arena = module_.arena()](auto hook) {
+    return [self, arena, hook](nn::Module&) {
       if (const auto& call = self->stage_->hooks().*hook) call(*self->stage_);
     };
   };

@@ -142,7 +142,9 @@ TEST_CASE("a stage that fails ends all ranks, and is named") {
     };
     Pipeline(group, {forward}, two_rows, {.micro_batches = 4, .device = default_device()}).run();
   };
-  CHECK_THROWS_WITH_AS(comm::launch(run, 3), "rank 1: stage 1 has no memory for micro-batch 2",
+  CHECK_THROWS_WITH_AS(comm::launch(run, 3),
+                       "rank 1: stage 1 has no memory for micro-batch 2 (forward of micro-batch 2, "
+                       "stage 1)",
                        Error);
 }
 
@@ -154,8 +156,11 @@ TEST_CASE("a stage that does not use its input is refused, with the micro-batch"
     };
     Pipeline(group, {forward}, two_rows, {.micro_batches = 2, .device = default_device()}).run();
   };
-  CHECK_THROWS_WITH_AS(comm::launch(run, 2),
-                       "rank 1: [pipeline] micro-batch 0 has no f32 message to stage 0", Error);
+  CHECK_THROWS_WITH_AS(
+      comm::launch(run, 2),
+      "rank 1: [pipeline] micro-batch 0 has no f32 message to stage 0 (backward of "
+      "micro-batch 0, stage 1)",
+      Error);
 }
 
 // Stages that sleep: their times are known, whatever the processors do.
