@@ -66,14 +66,14 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
   std::string dtype = "f32", transport = "auto", algorithm = "auto", device = "cpu";
-  std::vector<std::string> rows{"all", "unconnected"};
+  std::vector<std::string> rows{"all", "unconnected", "pipe"};
   rows.insert(rows.end(), train::kStrategies.all.begin(), train::kStrategies.all.end());
   CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
   app.option_defaults()->always_capture_default();
   app.add_option("--strategy", o.strategies,
-                 "rows: unconnected, " + train::kStrategies.list() +
-                     "; all is none, and on several devices all others but zero2, under a launcher "
-                     "without dp")
+                 "rows: unconnected, pipe (a pipeline), " + train::kStrategies.list() +
+                     "; all is none, and on several devices all others but zero2 and pipe, under a "
+                     "launcher without dp")
       ->delimiter(',')
       ->check(CLI::IsMember(rows));
   add_device_option(app, device);
@@ -91,6 +91,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
                  "in-kernel-ring, by which an all-reduce is one launch")
       ->check(cli::parsed_by(comm::parse_algorithm));
   app.add_flag("--wide", o.wide, "print all columns, and the phases and memory of each row's step");
+  cli::add_choice(app, "--pipeline-schedule", o.pipeline.schedule, train::kPipelines,
+                  "of the row pipe: " + train::kPipelines.list());
   CLI::Option* const trace =
       app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
   CLI::Option* const profile = app.add_flag(

@@ -11,6 +11,7 @@
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/device.h"
 #include "ringlet/train/cli/loss_kind.h"
+#include "ringlet/train/sentence_pipeline.h"
 #include "ringlet/train/step_graphs.h"
 
 namespace ringlet::bench {
@@ -32,6 +33,7 @@ struct ThroughputOptions {
   std::vector<std::string> data;
   std::string loss = "softmax";  // of drawn pairs
   cli::LossOptions loss_options;
+  train::PipelineOptions pipeline;  // of the row pipe
   bool padded = false;
   std::string recipe = "ringlet";
   int threads = 0;  // per device; on entry 0: all processors divided among devices

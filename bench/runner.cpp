@@ -43,19 +43,37 @@ std::vector<Device> devices_of(const Plan& plan, const ThroughputOptions& option
   return devices;
 }
 
+/// A step of a pipeline has the rows of a step of DDP, in so many parts for each stage.
+constexpr int kMicroBatchesPerStage = 4;
+
+/// A rank's share of each global batch; all ranks of a pipeline have the same rows.
+Share share_of(const Plan& plan, const comm::Group& group) {
+  if (plan.stages > 1) return {0, 1, plan.devices};
+  return {group.rank(), group.size(), plan.devices / group.size()};
+}
+
+std::vector<models::PackedBatch> cut_rows(const models::PackedBatch& batch, int parts) {
+  std::vector<models::PackedBatch> all;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    std::vector<std::size_t> rows;
+    for (std::int64_t row = batch.rows * part / parts; row < batch.rows * (part + 1) / parts; ++row)
+      rows.push_back(static_cast<std::size_t>(row));
+    all.push_back(batch.select(rows));
+  }
+  return all;
+}
+
 }  // namespace
 
 Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::Group& group)
     : device_(options.device_of(group.rank())),
       dtype_(options.dtype),
-      source_(make_source(options, {group.rank(), group.size(), plan.devices / group.size()})),
+      source_(make_source(options, share_of(plan, group))),
       group_(group),
       together_(plan.together),
-      dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
-      strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
-                devices_of(plan, options), options.dtype,
-                {.timed = true,
-                 .on_note = [](const std::string& line) { std::cerr << line << std::endl; }}),
+      dealt_out_(plan.stages > 1 ||
+                 (plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp)),
+      strategy_(attach(options, plan)),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column());
@@ -65,6 +83,21 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       source_->loss(), optimizer_, device_,
       train::StepGraphsOptions{options.step_graphs, options.dtype,
                                [](const std::string& line) { std::cerr << line << std::endl; }});
+}
+
+train::AttachedStrategy Runner::attach(const ThroughputOptions& options, const Plan& plan) {
+  train::Mesh mesh{group_, plan.together ? group_ : comm::Group(), {}};
+  if (plan.stages > 1) {
+    mesh = train::make_mesh(group_, {.data = 1, .pipe = plan.stages});
+    pipeline_ = std::make_shared<train::SentencePipeline>(source_->loss(), options.pipeline, mesh,
+                                                          dtype_, nn::UnitPolicy());
+  }
+  nn::Module& local = pipeline_ ? pipeline_->stage() : source_->loss();
+  train::AttachedStrategy strategy(
+      plan.strategy, local, mesh.data, devices_of(plan, options), options.dtype,
+      {.timed = true, .on_note = [](const std::string& line) { std::cerr << line << std::endl; }});
+  if (pipeline_) pipeline_->start(kMicroBatchesPerStage * plan.stages, strategy.paused());
+  return strategy;
 }
 
 void Runner::warm_up(int steps) {
@@ -104,7 +137,7 @@ Runner::Times Runner::step(bool again) {
     if (!first) count_tokens();  // in the first backward there are no moments yet
   }
   // Graphs take their numbers from the host's batch.
-  if (!again && !graphs_) moved_ = source_->loss().placed(*batch_);
+  if (!again && !graphs_ && !pipeline_) moved_ = source_->loss().placed(*batch_);
   run_batch(times);
   times[4] = device_time(device_);
   return times;
@@ -112,7 +145,11 @@ Runner::Times Runner::step(bool again) {
 
 void Runner::run_batch(Times& times) {
   times[1] = device_time(device_);
-  graphs_ ? run_graph() : run_phases(times);
+  if (pipeline_) {
+    run_pipeline();
+  } else {
+    graphs_ ? run_graph() : run_phases(times);
+  }
   optimizer_.end_step();
   optimizer_.zero_grad();
   optimizer_.check_steps(/*late=*/1);  // while a device is at this one
@@ -125,6 +162,13 @@ void Runner::run_graph() {
     return value.tensor();
   });
   loss_ = loss.clone();  // the next step writes there
+}
+
+void Runner::run_pipeline() {
+  loss_ = full({1}, pipeline_->step(cut_rows(*batch_, pipeline_->micro_batches())), DType::f64,
+               Device{});
+  optimizer_.prepare_step();
+  optimizer_.launch_step();
 }
 
 void Runner::run_phases(Times& times) {
@@ -159,6 +203,7 @@ void Runner::count_tokens() {
 }
 
 void Runner::count_step() {
+  if (pipeline_ && group_.rank() != 0) return;  // the same rows
   sum_.real_tokens += static_cast<double>(batch_->real_tokens);
   sum_.padded_tokens += static_cast<double>(batch_->padded_tokens);
   sum_.pairs += static_cast<double>(batch_->rows);
@@ -234,6 +279,8 @@ std::vector<Plan> plan_rows(const ThroughputOptions& options) {
   const auto add = [&](const std::string& name) {
     if (name == "unconnected")
       rows.push_back({name, train::Strategy::none, options.devices, false});
+    else if (name == "pipe")
+      rows.push_back({name, train::Strategy::ddp, options.devices, true, options.devices});
     else if (const train::Strategy strategy = train::kStrategies.parse(name);
              strategy == train::Strategy::none)
       rows.push_back({name, strategy, 1, true});

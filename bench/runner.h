@@ -12,6 +12,7 @@
 #include "ringlet/core/cpu/resource_use.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/train/attached_strategy.h"
+#include "ringlet/train/sentence_pipeline.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/update_rules.h"
 #include "source.h"
@@ -24,6 +25,7 @@ struct Plan {
   train::Strategy strategy = train::Strategy::none;
   int devices = 1;
   bool together = true;  // false: ranks train concurrently and exchange nothing
+  int stages = 1;        // of a pipeline: as many as devices, or one
 
   /// Processes of the row; on GPUs threads, except under a launcher. All devices of dp are in one.
   int ranks() const { return strategy == train::Strategy::dp ? 1 : devices; }
@@ -52,12 +54,14 @@ class Runner {
   /// When the device completed each phase; the first is the start. Null inside a graph.
   using Times = std::array<std::unique_ptr<DeviceTime>, kPhases.size() + 1>;
 
+  train::AttachedStrategy attach(const ThroughputOptions& options, const Plan& plan);
   /// `again`: with the batch of the previous step.
   Times step(bool again);
   /// From forward to update; by phase or, on a GPU, as one graph.
   void run_batch(Times& times);
   void run_graph();
   void run_phases(Times& times);
+  void run_pipeline();
   void count_tokens();
   /// Adds the counts of `batch_` to the step's.
   void count_step();
@@ -74,6 +78,7 @@ class Runner {
   comm::Group group_;
   bool together_;
   bool dealt_out_;  // the model or its state is distributed over several devices
+  std::shared_ptr<train::SentencePipeline> pipeline_;  // null unless the plan has stages
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
   std::optional<train::StepGraphs> graphs_;     // of a GPU

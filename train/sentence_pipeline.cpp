@@ -182,7 +182,7 @@ double SentencePipeline::step(std::vector<models::PackedBatch> micro_batches) {
 void SentencePipeline::cut_rows() {
   all_ = batches_.at(0);
   batches_.clear();
-  const auto n = static_cast<std::int64_t>(pipeline_->micro_batches());
+  const auto n = static_cast<std::int64_t>(micro_batches());
   for (std::int64_t k = 0; k < n; ++k) {
     const std::int64_t begin = all_.rows * k / n, end = all_.rows * (k + 1) / n;
     std::vector<std::size_t> rows(static_cast<std::size_t>(end - begin));

@@ -37,6 +37,7 @@ class SentencePipeline final : public models::BatchRunner {
   nn::Module& stage() { return sharding_->stage(); }
   /// `pause`: that strategy's switch.
   void start(int micro_batches, std::shared_ptr<int> pause);
+  int micro_batches() const { return pipeline_->micro_batches(); }
 
   /// Forward and backward of a step's micro-batches, on the CPU; its loss, on all ranks. The bits
   /// are those of gradient accumulation. A loss that spans ranks gets one batch, which is cut here.
