@@ -163,6 +163,40 @@ TEST_CASE("a stage that does not use its input is refused, with the micro-batch"
       Error);
 }
 
+TEST_CASE("a rank keeps as many micro-batches as the formula says") {
+  constexpr int kRanks = 4, kMicroBatches = 8;
+  for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_f_one_b,
+                                  PipelineKind::interleaved, PipelineKind::zero_bubble}) {
+    CAPTURE(kPipelines(kind));
+    const PipelineShape shape{kRanks, kMicroBatches, kind == PipelineKind::interleaved ? 2 : 1};
+    std::vector<int> most(kRanks);
+    comm::launch(
+        [&](const comm::Group& group) {
+          int kept = 0, &peak = most[static_cast<std::size_t>(group.rank())];
+          const Variable weight(ones({1}), true), first(ones({1}), true);
+          const auto forward = [&](int, const Pipeline::Variables& x) -> Pipeline::Variables {
+            peak = std::max(peak, ++kept);
+            // Lives as long as what the node has saved.
+            const std::shared_ptr<void> saved(nullptr, [&](void*) { --kept; });
+            return {autograd::record("keep", zeros({1}), {x.empty() ? first : x[0], weight},
+                                     [saved](const Tensor& grad, autograd::Gradients& grads) {
+                                       for (std::size_t i = 0; i < 2; ++i)
+                                         if (grads[i].needed()) grads[i].set(grad.clone());
+                                     })};
+          };
+          Pipeline pipeline(
+              group,
+              std::vector<Pipeline::Forward>(static_cast<std::size_t>(shape.chunks), forward),
+              [](int, int) -> std::vector<Pipeline::Message> { return {{{1}}}; },
+              {.kind = kind, .micro_batches = kMicroBatches});
+          pipeline.run();
+          RINGLET_CHECK_EQ(kept, 0, "kept after a step");
+        },
+        kRanks);
+    CHECK(most == simulate_pipeline(make_pipeline(kind, shape), shape).peak_weight_inputs);
+  }
+}
+
 // Stages that sleep: their times are known, whatever the processors do.
 TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("host")) {
   constexpr int kRanks = 4, kMicroBatches = 8;
@@ -188,7 +222,7 @@ TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("ho
     const double formula = simulate_pipeline(make_pipeline(kind, shape), shape).bubble();
     double measured = 1;
     // Other programs on the machine only make it larger: the smallest of a few runs counts.
-    for (int attempt = 0; attempt < 5 && measured > formula + 0.02; ++attempt)
+    for (int attempt = 0; attempt < 10 && measured > formula + 0.02; ++attempt)
       comm::launch(
           [&](const comm::Group& group) {
             const Variable weight(ones({1}), true);
