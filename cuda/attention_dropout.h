@@ -10,8 +10,8 @@ namespace ringlet::cuda {
 /// The words of the group of four keys that contains `key`.
 RINGLET_HOST_DEVICE PhiloxBlock weight_words(const AttentionShape& shape, const AttentionItem& item,
                                              int query, int key) {
-  return philox({{item.id, static_cast<std::uint32_t>(item.head), static_cast<std::uint32_t>(query),
-                  static_cast<std::uint32_t>(key / 4)}},
+  return philox({{item.id, static_cast<std::uint32_t>(shape.first_head + item.head),
+                  static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(key / 4)}},
                 key_of(shape.dropout));
 }
 

@@ -57,7 +57,7 @@ RINGLET_INLINE Queries<S> queries_at(const Item<T>& item, const PhiloxSchedule& 
           item.all.dropout,
           schedule,
           item.id,
-          static_cast<std::uint32_t>(item.head),
+          static_cast<std::uint32_t>(item.all.first_head + item.head),
           static_cast<std::uint32_t>(query)};
 }
 

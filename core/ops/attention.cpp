@@ -24,6 +24,7 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
   shape.tokens = qkv.size(0);
   shape.sentences = cu_seqlens.numel() - 1;
   shape.heads = heads;
+  shape.first_head = options.first_head;
   shape.head_size = qkv.size(1) / (3 * heads);
   shape.scale = 1 / std::sqrt(static_cast<double>(shape.head_size));
   shape.dropout = dropout_of("attention", options.dropout);

@@ -22,6 +22,7 @@ struct AttentionShape {
   std::int64_t tokens;
   std::int64_t sentences;
   std::int64_t heads;
+  std::int64_t first_head;  // the first one's number in dropout's counters
   std::int64_t head_size;
   double scale;     // of the scores, 1 / sqrt(d)
   Dropout dropout;  // of P
@@ -50,7 +51,9 @@ struct AttentionOptions {
   std::int64_t heads = 1;
   Tensor relative_bias{};  // (32, heads) by relative_position_bucket, undefined where there is none
   DropoutKey dropout{};    // of P, counted by (sentence id, head, query, key)
-  Tensor sentence_ids{};   // (S) i32, undefined: 0..S-1
+  /// Of a layer whose heads are divided: the number of the first of these.
+  std::int64_t first_head = 0;
+  Tensor sentence_ids{};  // (S) i32, undefined: 0..S-1
   /// (S) i32: the number of real tokens at the start of each sentence. No token attends to the
   /// rest, which is padding. Undefined: all are real.
   Tensor lengths{};
