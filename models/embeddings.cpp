@@ -1,5 +1,6 @@
 #include "ringlet/models/embeddings.h"
 
+#include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/embedding.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/models/encoder_layer.h"
@@ -33,9 +34,41 @@ Variable Embeddings::forward(const PackedBatch& batch, DType dtype) {
   if (counted) ids.position_padding = kCountedPadding;
   if (token_type_) ids.type = zeros_like(index);
   const double p = training() ? config_.hidden_dropout_prob : 0;
+  Variable word = word_;
+  if (slices_) {  // the sum over the ranks comes first; its rows are those of the tokens
+    word = words_of_all_ranks(ids.word);
+    ids.word = arange(0, static_cast<double>(word.size(0)), 1, DType::i32, word.device());
+    ids.word_padding = -1;
+  }
   return autograd::embedding_sum_layer_norm(
-      word_, position_, token_type_, ids, norm_weight_, norm_bias_, config_.layer_norm_eps,
+      word, position_, token_type_, ids, norm_weight_, norm_bias_, config_.layer_norm_eps,
       default_generator().dropout_key(static_cast<float>(p), site()), batch.positions, dtype);
+}
+
+std::int64_t Embeddings::pieces(nn::SliceKind kind) const {
+  return kind == nn::SliceKind::vocabulary ? config_.vocab_size : 0;
+}
+
+void Embeddings::slice(nn::SliceKind, const nn::SlicesPtr& slices, const nn::Sliceable::Cut& cut) {
+  if (slices->ranks()->size() == 1) return;
+  cut(word_, 0);
+  slices_ = slices;
+}
+
+// (T, H). A word of another rank's slice is a row of zeros here.
+Variable Embeddings::words_of_all_ranks(const Tensor& ids) const {
+  const std::int64_t words = word_.size(0);
+  const std::int64_t begin =
+      autograd::slice_edge(config_.vocab_size, slices_->number(0), slices_->count());
+  const Tensor from_begin = sub(ids, scalar_like(static_cast<double>(begin), ids));
+  const Tensor mine = minimum(maximum(from_begin, scalar_like(0, ids)),
+                              scalar_like(static_cast<double>(words - 1), ids));
+  const std::int64_t padding = config_.padding_id() - begin;
+  const Variable rows = autograd::embedding(
+      word_, mine, word_.dtype(),
+      padding >= 0 && padding < words ? static_cast<std::int32_t>(padding) : -1);
+  const Variable zero(scalar_like(0, rows.tensor()));
+  return slices_->sum({autograd::where(eq(mine, from_begin).view({ids.numel(), 1}), rows, zero)});
 }
 
 }  // namespace ringlet::models

@@ -4,7 +4,6 @@
 
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/layer_norm.h"
-#include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/random.h"
 #include "ringlet/core/ops/random.h"
 
@@ -72,9 +71,9 @@ Variable EncoderLayer::forward(const Variable& hidden, const PackedBatch& batch,
   const Variable attended = (*attention_)(hidden, sentences, relative_bias);  // (T, H)
   const Variable middle =
       add_and_norm(attended, hidden, batch, *attention_norm_, attention_dropout_, 1);
-  const auto* fused = dynamic_cast<const nn::Linear*>(intermediate_.get());
-  const Variable expanded = fused ? autograd::linear_gelu(middle, fused->weight, fused->bias)
-                                  : autograd::gelu((*intermediate_)(middle));  // (T, 4H)
+  auto* const fused = dynamic_cast<nn::Linear*>(intermediate_.get());
+  const Variable expanded =
+      fused ? fused->forward_gelu(middle) : autograd::gelu((*intermediate_)(middle));  // (T, 4H)
   return add_and_norm((*output_)(expanded), middle, batch, *output_norm_, dropout_, 2);
 }
 

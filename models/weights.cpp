@@ -137,7 +137,7 @@ void save_weights(const fs::path& folder, const nn::Module& module) {
   if (whole.writes()) {
     std::vector<SafeTensorsWriter::Entry> entries;
     for (const auto& [name, parameter] : parameters)
-      entries.push_back({name, parameter.dtype(), parameter.shape()});
+      entries.push_back({name, parameter.dtype(), nn::whole_shape(parameter)});
     writer.emplace(folder / "model.safetensors", entries);
   }
   // One dtype: the writer keeps the order.

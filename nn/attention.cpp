@@ -52,17 +52,56 @@ Variable SelfAttention::project(const Variable& x) {
       1);
 }
 
+AttentionOptions SelfAttention::options(const Sentences& sentences) const {
+  const float p = training() ? static_cast<float>(dropout_) : 0;
+  return {.heads = heads_,
+          .dropout = default_generator().dropout_key(p, site()),
+          .sentence_ids = sentences.sentence_ids,
+          .lengths = sentences.lengths};
+}
+
 Variable SelfAttention::forward(const Variable& x, const Sentences& sentences,
                                 const Variable& relative_bias) {
-  const float p = training() ? static_cast<float>(dropout_) : 0;
+  if (slices_) return in_slices(x, sentences, relative_bias);
   const Variable qkv = project(x);  // (T, 3H)
-  const Variable context =
-      autograd::attention(qkv, relative_bias, sentences.cu_seqlens,
-                          {.heads = heads_,
-                           .dropout = default_generator().dropout_key(p, site()),
-                           .sentence_ids = sentences.sentence_ids,
-                           .lengths = sentences.lengths});  // (T, H)
+  const Variable context = autograd::attention(qkv, relative_bias, sentences.cu_seqlens,
+                                               options(sentences));  // (T, H)
   return output_ ? (*output_)(context) : autograd::linear(context, output_weight_, output_bias_);
+}
+
+std::int64_t SelfAttention::pieces(SliceKind kind) const {
+  const bool replaced = query_ || key_ || value_ || output_;
+  return kind == SliceKind::heads && !replaced ? heads_ : 0;
+}
+
+void SelfAttention::slice(SliceKind, const SlicesPtr& slices, const Cut& cut) {
+  for (const Parameter* rows :
+       {&query_weight_, &key_weight_, &value_weight_, &query_bias_, &key_bias_, &value_bias_})
+    cut(*rows, 0);
+  cut(output_weight_, 1);
+  slices_ = slices;
+}
+
+Variable SelfAttention::in_slices(const Variable& x, const Sentences& sentences,
+                                  const Variable& relative_bias) {
+  const std::vector<Variable> inputs = slices_->inputs(x);
+  std::vector<Variable> partial;
+  AttentionOptions of_slice = options(sentences);
+  of_slice.heads = heads_ / slices_->count();
+  for (int i = 0; i < slices_->here(); ++i) {
+    const auto part = [&](const Variable& whole, int axis) {
+      return slices_->part(whole, axis, i);
+    };
+    const Variable qkv = autograd::packed_linear(
+        inputs[static_cast<std::size_t>(i)],
+        {part(query_weight_, 0), part(key_weight_, 0), part(value_weight_, 0)},
+        {part(query_bias_, 0), part(key_bias_, 0), part(value_bias_, 0)});  // (T, 3H / count)
+    of_slice.first_head = slices_->number(i) * of_slice.heads;
+    const Variable context =
+        autograd::attention(qkv, part(relative_bias, 1), sentences.cu_seqlens, of_slice);
+    partial.push_back(autograd::linear(context, part(output_weight_, 1)));  // (T, H)
+  }
+  return slices_->sum(partial, output_bias_);
 }
 
 }  // namespace ringlet::nn

@@ -25,7 +25,7 @@ struct SelfAttentionOptions {
 
 /// x (T, H) -> (T, H): every token attends to the tokens of its sentence. Each projection may be
 /// replaced by a UnaryModule (nn::replace); until then query, key and value are one product.
-class SelfAttention final : public Layer<SelfAttention, Replaceable> {
+class SelfAttention final : public Layer<SelfAttention, Replaceable>, public Sliceable {
  public:
   SelfAttention(std::int64_t size, SelfAttentionOptions options);
   const char* kind() const override { return "SelfAttention"; }
@@ -41,8 +41,15 @@ class SelfAttention final : public Layer<SelfAttention, Replaceable> {
   Variable forward(const Variable& x, const Sentences& sentences,
                    const Variable& relative_bias = {});
 
+  /// By heads, while no projection is replaced. A slice of several ranks gets its columns of the
+  /// relative bias.
+  std::int64_t pieces(SliceKind kind) const override;
+  void slice(SliceKind kind, const SlicesPtr& slices, const Cut& cut) override;
+
  private:
   Variable project(const Variable& x);  // (T, H) -> (T, 3H)
+  Variable in_slices(const Variable& x, const Sentences& sentences, const Variable& relative_bias);
+  AttentionOptions options(const Sentences& sentences) const;
   // The three weights come first, then the three biases: in an arena they are one (3H, H) matrix
   // and one (3H) vector. A layer that replaces a projection owns its parameters from then on.
   Parameter query_weight_, key_weight_, value_weight_;
@@ -51,6 +58,7 @@ class SelfAttention final : public Layer<SelfAttention, Replaceable> {
   std::shared_ptr<UnaryModule> query_, key_, value_, output_;  // empty until replaced
   std::int64_t heads_;
   double dropout_;
+  SlicesPtr slices_;
 };
 
 }  // namespace ringlet::nn

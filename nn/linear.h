@@ -5,7 +5,7 @@
 
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/nn/module.h"
+#include "ringlet/nn/slices.h"
 
 namespace ringlet::nn {
 
@@ -15,31 +15,28 @@ inline Tensor fan_in_uniform(const Shape& shape, std::int64_t fan_in) {
   return uniform(shape, -bound, bound);
 }
 
-/// x (.., in) -> (.., out).
-class Linear final : public UnaryModule {
+/// x (.., in) -> (.., out). May be cut by columns or by rows, as Sliceable describes.
+class Linear final : public UnaryModule, public Sliceable {
  public:
-  Linear(std::int64_t in, std::int64_t out, bool with_bias = true)
-      : weight(register_parameter("weight", fan_in_uniform({out, in}, in))) {
-    if (with_bias) bias = register_parameter("bias", fan_in_uniform({out}, in));
-  }
+  Linear(std::int64_t in, std::int64_t out, bool with_bias = true);
   /// With initial values (out, in) and (out); `bias` may be undefined.
-  Linear(Tensor weight, Tensor bias) : weight(register_parameter("weight", std::move(weight))) {
-    if (bias.defined()) this->bias = register_parameter("bias", std::move(bias));
-  }
+  Linear(Tensor weight, Tensor bias);
   /// Shares parameters of another module.
-  Linear(const Parameter& weight, const Parameter& bias) : weight(weight), bias(bias) {
-    register_parameter("weight", weight);
-    if (bias) register_parameter("bias", bias);
-  }
+  Linear(const Parameter& weight, const Parameter& bias);
   const char* kind() const override { return "Linear"; }
-  std::shared_ptr<Module> blank_copy(Cloner&) const override {
-    return std::make_shared<Linear>(weight.size(1), weight.size(0), bias.defined());
-  }
+  std::shared_ptr<Module> blank_copy(Cloner&) const override;
   bool only_multiplied(const Parameter& parameter) const override { return parameter == weight; }
-  Variable forward(const Variable& x) override { return autograd::linear(x, weight, bias); }
+  Variable forward(const Variable& x) override;
+  /// gelu(forward(x)), in one pass.
+  Variable forward_gelu(const Variable& x);
+  std::int64_t pieces(SliceKind kind) const override;
+  void slice(SliceKind kind, const SlicesPtr& slices, const Cut& cut) override;
 
   Parameter weight;  // (out, in)
   Parameter bias;    // (out), or undefined
+
+ private:
+  SlicesPtr columns_, rows_;  // at most one is set
 };
 
 }  // namespace ringlet::nn

@@ -7,29 +7,31 @@
 
 namespace ringlet::nn {
 
-NamedTensors saved_tensors(const Module& module) {
-  NamedTensors tensors;
-  for (const NamedParameter& named : module.named_parameters())
-    tensors.emplace_back(named.name, named.parameter.tensor());
-  for (auto& buffer : module.named_buffers()) tensors.push_back(buffer);
-  return tensors;
+std::vector<SafeTensorsWriter::Entry> saved_tensors(const Module& module) {
+  std::vector<SafeTensorsWriter::Entry> entries;
+  for (const auto& [name, parameter] : module.named_parameters())
+    entries.push_back({name, parameter.dtype(), whole_shape(parameter)});
+  for (const auto& [name, buffer] : module.named_buffers())
+    entries.push_back({name, buffer.dtype(), buffer.shape()});
+  return entries;
 }
 
-void check_tensor(const SafeTensors& file, const std::string& name, const Tensor& expected) {
+void check_tensor(const SafeTensors& file, const SafeTensorsWriter::Entry& expected) {
+  const auto& [name, dtype, shape] = expected;
   if (!file.contains(name)) fail_input(file.path().string(), ": has no tensor ", quote(name));
-  if (file.shape(name) != expected.shape())
-    fail_input(file.path().string(), ": tensor ", quote(name), ": expected shape ",
-               expected.shape(), ", found ", file.shape(name));
-  if (file.dtype(name) != expected.dtype())
-    fail_input(file.path().string(), ": tensor ", quote(name), ": expected ", expected.dtype(),
-               ", found ", file.dtype(name));
+  if (file.shape(name) != shape)
+    fail_input(file.path().string(), ": tensor ", quote(name), ": expected shape ", shape,
+               ", found ", file.shape(name));
+  if (file.dtype(name) != dtype)
+    fail_input(file.path().string(), ": tensor ", quote(name), ": expected ", dtype, ", found ",
+               file.dtype(name));
 }
 
 void check_module(const SafeTensors& file, const Module& module) {
   std::set<std::string> known;
-  for (const auto& [name, tensor] : saved_tensors(module)) {
-    check_tensor(file, name, tensor);
-    known.insert(name);
+  for (const SafeTensorsWriter::Entry& entry : saved_tensors(module)) {
+    check_tensor(file, entry);
+    known.insert(entry.name);
   }
   for (const std::string& name : file.names())
     if (!known.contains(name))
@@ -40,7 +42,9 @@ void load_module(Module& module, const SafeTensors& file) {
   const auto sharding = sharding_of(module);
   for (const NamedParameter& named : module.named_parameters()) {
     if (sharding) {
-      sharding->assign(named.parameter, file.load(named.name));
+      sharding->assign(named.parameter, slice_of(named.parameter, file.load(named.name)));
+    } else if (named.parameter.state()->slice) {
+      named.parameter.mutable_tensor().copy_(slice_of(named.parameter, file.load(named.name)));
     } else {
       file.load_into(named.name, named.parameter.mutable_tensor());
     }

@@ -19,10 +19,10 @@ void load_module(Module& module, const std::filesystem::path& path);
 
 // ---- the parts, for files that hold more ----------------------------------------------------
 
-/// The names that save_module writes, and tensors of their shapes and dtypes.
-NamedTensors saved_tensors(const Module& module);
-/// InputError unless `file` has a tensor `name` with the shape and dtype of `expected`.
-void check_tensor(const SafeTensors& file, const std::string& name, const Tensor& expected);
+/// The names that save_module writes, with their dtypes and shapes.
+std::vector<SafeTensorsWriter::Entry> saved_tensors(const Module& module);
+/// InputError unless `file` has this tensor.
+void check_tensor(const SafeTensors& file, const SafeTensorsWriter::Entry& expected);
 /// InputError unless `file` holds the tensors of saved_tensors() and no others.
 void check_module(const SafeTensors& file, const Module& module);
 /// Sets every parameter and buffer from a file that was checked.

@@ -15,13 +15,6 @@ std::vector<std::string_view> parts_of(std::string_view name) {
   return parts;
 }
 
-bool matches(std::string_view pattern, std::string_view name) {
-  const std::vector<std::string_view> wanted = parts_of(pattern), given = parts_of(name);
-  return wanted.size() <= given.size() &&
-         std::equal(wanted.rbegin(), wanted.rend(), given.rbegin(),
-                    [](std::string_view a, std::string_view b) { return a == "*" || a == b; });
-}
-
 [[noreturn]] void fail_no_layer(const std::string& pattern, const std::vector<std::string>& all) {
   const std::vector<std::string> near = nearest(pattern, all);
   fail("[module] no replaceable layer '", pattern, "'",
@@ -29,6 +22,13 @@ bool matches(std::string_view pattern, std::string_view name) {
 }
 
 }  // namespace
+
+bool names_layer(std::string_view pattern, std::string_view name) {
+  const std::vector<std::string_view> wanted = parts_of(pattern), given = parts_of(name);
+  return wanted.size() <= given.size() &&
+         std::equal(wanted.rbegin(), wanted.rend(), given.rbegin(),
+                    [](std::string_view a, std::string_view b) { return a == "*" || a == b; });
+}
 
 std::size_t Replaceable::replace_layers(Module& module, const std::vector<std::string>& patterns,
                                         const MakeLayer& make) {
@@ -54,7 +54,7 @@ std::size_t Replaceable::replace_layers(Module& module, const std::vector<std::s
       });
       bool wanted = false;
       for (std::size_t p = 0; p < patterns.size() && !inside; ++p)
-        if (matches(patterns[p], name)) matched[p] = wanted = true;
+        if (names_layer(patterns[p], name)) matched[p] = wanted = true;
       if (wanted) found.push_back({std::move(name), owner, &layer});
     }
   });
@@ -84,7 +84,7 @@ void Replaceable::check_movable(const std::string& name) const {
   for (const NamedParameter& own : named_parameters()) {
     const Tensor& value = own.parameter.tensor();
     taken = taken || value.nbytes() != value.storage()->nbytes() ||
-            !own.parameter.state()->observer.expired();
+            !own.parameter.state()->observer.expired() || own.parameter.state()->slice;
   }
   RINGLET_CHECK(!taken, "[module] ", name,
                 " is replaced before an optimizer or a strategy is made, not after");

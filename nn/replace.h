@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringlet/nn/module.h"
@@ -61,6 +62,9 @@ class Replaceable : public Module {
 
   std::vector<ReplaceableLayer> layers_;
 };
+
+/// Whether a pattern (see replace) names the layer with this dotted name.
+bool names_layer(std::string_view pattern, std::string_view name);
 
 /// Replaces each layer that a pattern names by make(layer), which may keep the old one inside, and
 /// returns how many. A pattern is a layer's dotted name or its last parts; '*' is any part:

@@ -9,6 +9,7 @@
 #include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/batch_peers.h"
+#include "ringlet/nn/slices.h"
 
 namespace ringlet::nn {
 
@@ -58,9 +59,26 @@ inline std::shared_ptr<Sharding> sharding_of(const Module& module) {
 /// order. If they are sharded, only one unit is whole at a time.
 class WholeParameters {
  public:
-  explicit WholeParameters(const Module& module) : sharding_(sharding_of(module)) {}
+  explicit WholeParameters(const Module& module)
+      : sharding_(sharding_of(module)), slice_ranks_(slice_ranks(module)) {}
   /// Valid until the next call.
   Tensor operator()(const Parameter& parameter) {
+    const Tensor mine = unsharded(parameter);
+    const auto& slice = parameter.state()->slice;
+    return slice ? slice->gather(mine) : mine;
+  }
+  /// Whether this rank writes files.
+  bool writes() const {
+    return (!sharding_ || sharding_->rank() == 0) && (!slice_ranks_ || slice_ranks_->rank() == 0);
+  }
+  /// Returns when every rank has called it.
+  void barrier() const {
+    if (sharding_) sharding_->barrier();
+    if (slice_ranks_) slice_ranks_->barrier();
+  }
+
+ private:
+  Tensor unsharded(const Parameter& parameter) {
     if (!sharding_) return parameter.tensor();
     const auto [unit, placed] = sharding_->find(parameter);
     if (unit != unit_) {
@@ -70,15 +88,9 @@ class WholeParameters {
     }
     return placed->in(whole_, unit->begin);
   }
-  /// Whether this rank writes files.
-  bool writes() const { return !sharding_ || sharding_->rank() == 0; }
-  /// Returns when every rank has called it.
-  void barrier() const {
-    if (sharding_) sharding_->barrier();
-  }
 
- private:
   std::shared_ptr<Sharding> sharding_;
+  std::shared_ptr<SliceRanks> slice_ranks_;
   const Unit* unit_ = nullptr;
   Tensor whole_;  // of that unit
 };

@@ -34,8 +34,9 @@ std::vector<Optimizer::ParameterState> read_moments(
         fail_input(file.path().string(), ": tensor ", quote(name), " of a parameter without an ",
                    "update, by ", checkpoint::kState);
       if (state.steps == 0) continue;
-      nn::check_tensor(file, name, named.parameter.tensor());
-      state.moments.emplace_back(moment, file.load(name));
+      const nn::Parameter& parameter = named.parameter;
+      nn::check_tensor(file, {name, parameter.dtype(), nn::whole_shape(parameter)});
+      state.moments.emplace_back(moment, nn::slice_of(parameter, file.load(name)));
     }
   }
   return states;
@@ -49,7 +50,8 @@ Entries moment_entries(const nn::Module& module, const Optimizer& optimizer,
   for (const auto& [name, steps, moments] : updates) {
     const nn::Parameter parameter = module.parameter(name);
     for (const std::string& moment : optimizer.moment_names())
-      if (steps > 0) entries.push_back({name + '/' + moment, parameter.dtype(), parameter.shape()});
+      if (steps > 0)
+        entries.push_back({name + '/' + moment, parameter.dtype(), nn::whole_shape(parameter)});
   }
   return entries;
 }
@@ -64,14 +66,14 @@ void write_parts(const checkpoint::Writers& writers, const nn::Module& module, O
   std::map<std::string, std::int64_t> steps;
   for (const auto& update : updates) steps[update.name] = update.steps;
   writers.for_parts(
-      arena, slices, [&](const nn::PlacedParameter& slot, std::size_t s, auto begin, auto end) {
+      arena, slices,
+      [&](const nn::PlacedParameter& slot, std::size_t s, auto at, auto begin, auto end) {
         const auto part = [&](const Tensor& of_slice) {
           return of_slice.slice(begin - slices[s].begin, end - slices[s].begin);
         };
-        model.write(slot.name, begin - slot.offset, part(slices[s].data));
+        model.write(slot.name, at, part(slices[s].data));
         for (std::size_t k = 0; steps[slot.name] > 0 && k < optimizer.moment_names().size(); ++k)
-          moments.write(slot.name + '/' + optimizer.moment_names()[k], begin - slot.offset,
-                        part(of_slices[s][k]));
+          moments.write(slot.name + '/' + optimizer.moment_names()[k], at, part(of_slices[s][k]));
       });
   if (writers.rank() == 0)
     for (const auto& [name, buffer] : module.named_buffers())
@@ -89,9 +91,7 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
   const bool first = writers.rank() == 0;
   std::optional<AtomicFolder> folder;
   std::optional<SafeTensorsParts> model, moments;
-  Entries entries;
-  for (const auto& [name, tensor] : nn::saved_tensors(module))
-    entries.push_back({name, tensor.dtype(), tensor.shape()});
+  const Entries entries = nn::saved_tensors(module);
   const std::vector<Optimizer::ParameterState> updates = optimizer.updates();
   const auto open = [&](const std::filesystem::path& path, SafeTensorsParts::Role role) {
     model.emplace(path / kModel, entries, role);

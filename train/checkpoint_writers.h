@@ -18,8 +18,10 @@ namespace ringlet::train::checkpoint {
 /// The ranks that write a checkpoint together; one rank if the module has no strategy.
 class Writers {
  public:
-  explicit Writers(const nn::Module& module) : sharding_(nn::sharding_of(module)) {}
-  std::int64_t rank() const { return sharding_ ? sharding_->rank() : 0; }
+  explicit Writers(const nn::Module& module)
+      : sharding_(nn::sharding_of(module)), slice_ranks_(nn::slice_ranks(module)) {}
+  /// 0 on the one rank that makes the folder.
+  int rank() const { return slice_rank() * size() + (sharding_ ? sharding_->rank() : 0); }
 
   /// Runs `body` on every rank and returns rank 0's result. An InputError on one rank is thrown on
   /// all.
@@ -30,16 +32,14 @@ class Writers {
     } catch (const InputError& error) {
       mine = str(kBad, error.what());
     }
-    const std::vector<std::string> all =
-        sharding_ ? sharding_->all_gather_bytes(mine) : std::vector<std::string>{mine};
-    for (std::size_t rank = 0; rank < all.size(); ++rank)
-      if (all[rank][0] == kBad)
-        throw InputError(str(all.size() > 1 ? str("rank ", rank, ": ") : "", all[rank].substr(1)));
-    return all[0].substr(1);
+    if (sharding_) mine = first_bad(sharding_->all_gather_bytes(mine), "rank ");
+    if (slice_ranks_) mine = first_bad(slice_ranks_->all_gather_bytes(mine), "tensor rank ");
+    if (mine[0] == kBad) throw InputError(mine.substr(1));
+    return mine.substr(1);
   }
 
-  /// Calls write(slot, slice, begin, end) for the elements of the arena that this rank writes,
-  /// taken from its local slices.
+  /// Calls write(slot, slice, at, begin, end) for the elements [begin, end) of the arena that this
+  /// rank writes, taken from its local slices. In the whole parameter they begin at `at`.
   template <class Write>
   void for_parts(nn::Arena& arena, const std::vector<nn::LocalSlice>& slices,
                  const Write& write) const {
@@ -48,13 +48,31 @@ class Writers {
       for (const nn::PlacedParameter& slot : arena.parameters()) {
         const std::int64_t begin = std::max(slot.offset, first);
         const std::int64_t end = std::min(slot.offset + slot.numel(), last);
-        if (begin < end) write(slot, s, begin, end);
+        if (begin >= end) continue;
+        if (const auto& slice = slot.parameter.state()->slice) {
+          slice->for_runs(begin - slot.offset, end - slot.offset, [&](auto at, auto from, auto to) {
+            write(slot, s, at, slot.offset + from, slot.offset + to);
+          });
+        } else if (slice_rank() == 0) {
+          write(slot, s, begin - slot.offset, begin, end);
+        }
       }
     }
   }
 
  private:
   static constexpr char kGood = '+', kBad = '-';
+
+  int size() const { return sharding_ ? sharding_->size() : 1; }
+  int slice_rank() const { return slice_ranks_ ? slice_ranks_->rank() : 0; }
+
+  /// Rank 0's result, unless one is bad.
+  static std::string first_bad(const std::vector<std::string>& all, const char* name) {
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (all[rank][0] == kBad)
+        return kBad + str(all.size() > 1 ? str(name, rank, ": ") : "", all[rank].substr(1));
+    return all[0];
+  }
 
   std::pair<std::int64_t, std::int64_t> share(const nn::LocalSlice& slice) const {
     if (!sharding_) return {slice.begin, slice.end};
@@ -64,6 +82,7 @@ class Writers {
   }
 
   std::shared_ptr<nn::Sharding> sharding_;
+  std::shared_ptr<nn::SliceRanks> slice_ranks_;
 };
 
 }  // namespace ringlet::train::checkpoint

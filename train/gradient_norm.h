@@ -22,7 +22,7 @@ class GradientNorm {
       : state_(state),
         max_norm_(max_norm),
         check_finite_(check_finite),
-        blocks_(empty({blocks_of(state.arena().numel())}, DType::f64, state.device())),
+        blocks_(empty({blocks_of(state.largest_arena())}, DType::f64, state.device())),
         clip_(tensor(std::vector<double>{0, 1, 0}, {3}, state.device())) {}
 
   void set_max_norm(double max_norm) { max_norm_ = max_norm; }
@@ -40,10 +40,11 @@ class GradientNorm {
         if (begin >= end) continue;
         const std::int64_t first = begin / kNormBlock;
         Tensor blocks = blocks_.slice(first, first + blocks_of(end - begin));
-        squared_norm_blocks_into(blocks, slice.grad.slice(begin - slice.begin, end - slice.begin));
+        squared_norm_blocks_into(blocks, counted(slice, unit, begin, end));
       }
     }
     if (const auto& sharding = state_.arena().sharding()) sharding->gather_norm_blocks(blocks_);
+    if (state_.slice_ranks()) state_.slice_ranks()->all_reduce(blocks_);
     clip_factor_into(clip_, blocks_, max_norm_, check_finite_);
   }
   /// The factor of the gradients, (1) f64; NaN: nothing is updated.
@@ -84,6 +85,21 @@ class GradientNorm {
     OptimizerState::Indices updated;
     Generator generator;  // before
   };
+  // The gradients of [begin, end), but zeros where another rank has the same ones.
+  Tensor counted(const nn::LocalSlice& slice, const nn::Unit& unit, std::int64_t begin,
+                 std::int64_t end) const {
+    const Tensor all = slice.grad.slice(begin - slice.begin, end - slice.begin);
+    const auto& ranks = state_.slice_ranks();
+    if (!ranks || ranks->rank() == 0) return all;
+    const Tensor own = all.clone();
+    for (const nn::PlacedParameter& placed : unit.parameters) {
+      const std::int64_t first = std::max(placed.offset, begin);
+      const std::int64_t last = std::min(placed.offset + placed.numel(), end);
+      if (first < last && !placed.parameter.state()->slice)
+        own.slice(first - begin, last - begin).zero_();
+    }
+    return own;
+  }
   static std::int64_t blocks_of(std::int64_t n) { return (n + kNormBlock - 1) / kNormBlock; }
   bool is_on() const { return max_norm_ > 0 || check_finite_; }
 

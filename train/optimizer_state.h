@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ringlet/nn/arena.h"
+#include "ringlet/nn/slices.h"
 
 namespace ringlet::train {
 
@@ -42,6 +43,10 @@ class OptimizerState {
   OptimizerState(nn::Module& module, std::vector<std::string> moment_names);
 
   nn::Arena& arena() const { return *arena_; }
+  /// Under tensor parallelism, else null.
+  const std::shared_ptr<nn::SliceRanks>& slice_ranks() const { return slice_ranks_; }
+  /// The elements of the arena, or of the largest one of those ranks.
+  std::int64_t largest_arena() const;
   Device device() const { return entries_.front().placed.parameter.device(); }
   const std::vector<Entry>& entries() const { return entries_; }
   const std::vector<nn::LocalSlice>& slices() const { return slices_; }
@@ -80,6 +85,7 @@ class OptimizerState {
 
   std::vector<std::string> names_;  // of the moments
   std::shared_ptr<nn::Arena> arena_;
+  std::shared_ptr<nn::SliceRanks> slice_ranks_;
   std::vector<Entry> entries_;
   std::vector<nn::LocalSlice> slices_;
   std::vector<std::vector<Tensor>> moments_;  // per slice, per name

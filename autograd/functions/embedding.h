@@ -7,11 +7,12 @@
 
 namespace ringlet::autograd {
 
-/// weight (V, C), ids (T) i32 -> (T, C) in `dtype`.
-inline Variable embedding(const Variable& weight, const Tensor& ids, DType dtype) {
-  auto backward = [weight = Saved(weight), ids](const Tensor& grad, Gradients& grads) {
+/// weight (V, C), ids (T) i32 -> (T, C) in `dtype`. The row `padding` gets no gradient; -1: none.
+inline Variable embedding(const Variable& weight, const Tensor& ids, DType dtype,
+                          std::int32_t padding = -1) {
+  auto backward = [weight = Saved(weight), ids, padding](const Tensor& grad, Gradients& grads) {
     grads[0].only_rows(ids);
-    ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(grads)), grad, ids);
+    ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(grads)), grad, ids, padding);
   };
   return record("embedding", ringlet::embedding(weight.tensor(), ids, dtype), {weight},
                 std::move(backward));

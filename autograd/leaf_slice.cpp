@@ -1,0 +1,44 @@
+#include "ringlet/autograd/leaf_slice.h"
+
+#include <algorithm>
+
+#include "ringlet/core/ops/index.h"
+
+namespace ringlet::autograd {
+
+std::int64_t LeafSlice::numel(int from, int to) const {
+  std::int64_t n = 1;
+  for (int i = from; i < to; ++i) n *= whole[i];
+  return n;
+}
+
+Tensor LeafSlice::of(const Tensor& value) const {
+  return narrow(value, dim, begin(ranks->rank()), length(ranks->rank()));
+}
+
+Tensor LeafSlice::gather(const Tensor& mine) const {
+  const std::int64_t others = numel(0, dim) * numel(dim + 1, whole.dim());
+  std::vector<std::int64_t> counts;
+  for (int rank = 0; rank < ranks->size(); ++rank) counts.push_back(others * length(rank));
+  const Tensor all = ranks->all_gather(mine.view({-1}), counts);
+  std::vector<Tensor> slices;
+  std::int64_t at = 0;
+  for (int rank = 0; rank < ranks->size(); ++rank) {
+    const std::int64_t end = at + counts[static_cast<std::size_t>(rank)];
+    slices.push_back(all.slice(at, end).view(whole.with(dim, length(rank))));
+    at = end;
+  }
+  return dim == 0 ? all.view(whole) : concat(slices, dim);
+}
+
+void LeafSlice::for_runs(std::int64_t first, std::int64_t last, const Visit& visit) const {
+  const std::int64_t inner = numel(dim + 1, whole.dim());
+  const std::int64_t run = length(ranks->rank()) * inner;
+  while (first < last) {
+    const std::int64_t outer = first / run, end = std::min(last, (outer + 1) * run);
+    visit(outer * whole[dim] * inner + begin(ranks->rank()) * inner + first % run, first, end);
+    first = end;
+  }
+}
+
+}  // namespace ringlet::autograd
