@@ -51,12 +51,12 @@ struct AttentionOptions {
   std::int64_t heads = 1;
   Tensor relative_bias{};  // (32, heads) by relative_position_bucket, undefined where there is none
   DropoutKey dropout{};    // of P, counted by (sentence id, head, query, key)
-  /// Of a layer whose heads are divided: the number of the first of these.
-  std::int64_t first_head = 0;
-  Tensor sentence_ids{};  // (S) i32, undefined: 0..S-1
+  Tensor sentence_ids{};   // (S) i32, undefined: 0..S-1
   /// (S) i32: the number of real tokens at the start of each sentence. No token attends to the
   /// rest, which is padding. Undefined: all are real.
   Tensor lengths{};
+  /// Of a layer whose heads are divided: the number of the first of these.
+  std::int64_t first_head = 0;
 };
 
 struct AttentionOutput {

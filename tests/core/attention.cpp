@@ -6,6 +6,7 @@
 
 #include "../device.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/index.h"
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
@@ -233,5 +234,35 @@ TEST_CASE("sentences that do not tile the tokens are named") {
         Error);
     CHECK_THROWS_AS(pooling(PoolingMode::mean, x, ids_of({0, 2, 3}), ids_of(lengths)).y.to_vector(),
                     Error);
+  }
+}
+
+TEST_CASE("some heads of a layer have the dropout of these heads in the whole layer") {
+  const GeneratorGuard guard({.seed = 1});
+  const std::int64_t heads = 6, size = 32, tokens = 75;
+  const Tensor cu_seqlens = ids_of({0, 40, 41, 75});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    CAPTURE(dtype);
+    const Tensor qkv = normal({tokens, 3 * heads * size}).to(dtype);
+    const Tensor grad = normal({tokens, heads * size}).to(dtype);
+    AttentionOptions options{.heads = heads, .dropout = {.p = 0.3f, .seed = 8, .site = 2}};
+    const AttentionOutput whole = attention(qkv, cu_seqlens, options);
+    const Tensor whole_grad =
+        attention_backward(grad, qkv, whole.lse, cu_seqlens, options, Accumulator{});
+    options.heads = 2;
+    for (options.first_head = 0; options.first_head < heads; options.first_head += 2) {
+      const std::int64_t begin = options.first_head * size, columns = 2 * size;
+      const auto of_part = [&](const Tensor& x) {  // q, k and v of these heads
+        std::vector<Tensor> parts;
+        for (int i = 0; i < 3; ++i)
+          parts.push_back(narrow(x, 1, i * heads * size + begin, columns));
+        return concat(parts, 1);
+      };
+      const AttentionOutput part = attention(of_part(qkv), cu_seqlens, options);
+      CHECK(values(part.out) == values(narrow(whole.out, 1, begin, columns)));
+      const Tensor part_grad = attention_backward(narrow(grad, 1, begin, columns), of_part(qkv),
+                                                  part.lse, cu_seqlens, options, Accumulator{});
+      CHECK(values(part_grad) == values(of_part(whole_grad)));
+    }
   }
 }
