@@ -4,11 +4,14 @@
 #include "ringlet/autograd/functions/convolution.h"
 #include "ringlet/autograd/functions/cosine_similarity.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
+#include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/embedding.h"
 #include "ringlet/autograd/functions/layer_norm.h"
+#include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/max_pool.h"
 #include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/autograd/functions/product_cross_entropy.h"
+#include "ringlet/autograd/functions/slices.h"
 #include "ringlet/autograd/functions/softmax.h"
 
 using namespace ringlet;
@@ -40,6 +43,16 @@ TEST_CASE("gradients of attention over more queries than one block") {
         return attention(in[0], in[1], cu_seqlens, {1, {}, {.p = 0.3f}, {}});
       },
       input({70, 3}), input({32, 1}));
+}
+
+TEST_CASE("gradients of a part in three slices, with a residual") {
+  const auto part = [](const Inputs& in) {
+    const std::vector<Variable> x = slice_inputs(in[0], 3, nullptr);
+    return slice_sum({matmul(x[0], in[1]), matmul(x[1], in[2]), matmul(x[2], in[3])}, in[4],
+                     nullptr) +
+           in[0];
+  };
+  CHECK_GRADIENTS(part, input({2, 4}), input({4, 4}), input({4, 4}), input({4, 4}), input({4}));
 }
 
 TEST_CASE("gradients of conv2d") {

@@ -146,6 +146,7 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
   Dims dims;
   cut_by_head(dims, module, plan.by_head);
   check_whole(module);
+  if (group.size() * options.slices == 1) return;
   check_same_module("tensor", module, group);
 
   const auto ranks = std::make_shared<GroupSlices>(group);

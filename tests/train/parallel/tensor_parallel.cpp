@@ -143,8 +143,8 @@ void check_ranks(int n, const How& how, const Trace& expected,
 }
 
 /// This rank's groups of a world of `tensor` ranks for each of the shares of the data.
-struct Mesh {
-  Mesh(const comm::Group& world, int tensor_ranks) {
+struct Grid {
+  Grid(const comm::Group& world, int tensor_ranks) {
     const int shares = world.size() / tensor_ranks;
     for (int d = 0; d < shares; ++d) {
       std::vector<int> ranks;
@@ -337,7 +337,7 @@ TEST_CASE("the global norm has every parameter once") {
 
 TEST_CASE("under a strategy over the data each rank's gradients are those of its slices") {
   // Two shares of the data; each is computed by two tensor ranks, or by one rank in two slices.
-  const auto train = [](const auto& attach, Model& model, const Mesh& mesh, int slices) {
+  const auto train = [](const auto& attach, Model& model, const Grid& mesh, int slices) {
     const TensorParallel tensor(model.loss, mesh.tensor, model.plan(), {.slices = slices});
     const auto strategy = attach(model.loss, mesh.data);
     Step step(model, 0, static_cast<std::size_t>(mesh.data.rank()), 2);
@@ -353,14 +353,14 @@ TEST_CASE("under a strategy over the data each rank's gradients are those of its
     comm::launch(
         [&](const comm::Group& world) {
           Model model(Architecture::mpnet);
-          const tiny::Bits bits = train(attach, model, Mesh(world, 1), 2);
+          const tiny::Bits bits = train(attach, model, Grid(world, 1), 2);
           if (world.rank() == 0) expected = bits;
         },
         2);
     CHECK_NOTHROW(comm::launch(
         [&](const comm::Group& world) {
           Model model(Architecture::mpnet, world.rank() == 0 ? 5 : 99);
-          RINGLET_CHECK(train(attach, model, Mesh(world, 2), 1) == expected, "bits");
+          RINGLET_CHECK(train(attach, model, Grid(world, 2), 1) == expected, "bits");
         },
         4));
   };
