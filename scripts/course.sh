@@ -2,7 +2,7 @@
 # Prints a lesson of the course, builds what it needs and runs it:
 #   scripts/course.sh 07                    lesson 7
 #   scripts/course.sh 07 --device cuda      on a GPU; the arguments after the number are the program's
-# Lesson 12 needs nvcc, and no GPU. Missing packages are installed as by scripts/test.sh. BUILD=DIR
+# Lesson 14 needs nvcc, and no GPU. Missing packages are installed as by scripts/test.sh. BUILD=DIR
 # uses the build folder DIR.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
