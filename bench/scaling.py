@@ -15,6 +15,7 @@ import statistics
 import sys
 
 import charts
+import pipelines
 
 BENCH = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -410,6 +411,18 @@ def check_collectives(data):
                             size / row["p50_us"] / 1e3, size / link.collective(row["ranks"], size, 2) / 1e9)
 
 
+def check_gpipe(data):
+    return (Check(*row) for row in pipelines.check_gpipe(data))
+
+
+def check_bubbles(data):
+    return (Check(*row) for row in pipelines.check_bubbles(data))
+
+
+def check_megatron(data):
+    return (Check(*row) for row in pipelines.check_megatron(data, lambda name: read_link(data, name)))
+
+
 def table(*rows):
     """Markdown; the first row is the head."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
@@ -469,6 +482,9 @@ def main():
     show_checks("BERT-large as NVIDIA published it", "sequences/s, published", check_published(data))
     show_checks("Two ranks on a CPU", "pairs/s, measured", check_strategies(data))
     show_checks("Ring all-reduces of two ranks, from direct ones", "GB/s, measured", check_collectives(data))
+    show_checks("GPipe", "speed-up, published", check_gpipe(data))
+    show_checks("Zero-bubble pipelines", "bubble in %, published", check_bubbles(data))
+    show_checks("Megatron-LM", "TFLOP/s of a GPU, published", check_megatron(data))
     if arguments.svg:
         arguments.svg.write_text(charts.lines([(title, lines) for title, lines in drawn if lines]), encoding="utf8")
 
