@@ -109,7 +109,10 @@ SentencePipeline::SentencePipeline(models::Loss& loss, PipelineOptions options, 
   stages_ =
       cut_layers(options_, transformer_.config().num_hidden_layers, pipe_.size() * options_.chunks);
   std::set<const autograd::VariableState*> below;
-  for (const nn::Parameter& one : transformer_.parameters()) below.insert(one.state().get());
+  for (const auto& [name, parameter] : transformer_.named_parameters()) {
+    below.insert(parameter.state().get());
+    if (name.ends_with("relative_attention_bias.weight")) bias_ = parameter.shape();
+  }
   const auto place_of = [&](const nn::Unit& unit) -> StageSharding::Place {
     std::set<int> ranks;
     for (const nn::PlacedParameter& slot : unit.parameters) {
@@ -162,8 +165,7 @@ std::vector<Pipeline::Message> SentencePipeline::messages(const models::PackedBa
   const models::EncoderConfig& config = transformer_.config();
   std::vector<Pipeline::Message> all{
       {{batch.tokens(), config.hidden_size}, transformer_.compute_dtype()}};
-  if (config.architecture == models::Architecture::mpnet)
-    all.push_back({{config.relative_attention_num_buckets, config.num_attention_heads}});
+  if (bias_) all.push_back({*bias_});
   return all;
 }
 

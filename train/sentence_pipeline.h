@@ -62,6 +62,7 @@ class SentencePipeline final : public models::BatchRunner {
   PipelineOptions options_;
   comm::Group pipe_;
   std::vector<models::LayerRange> stages_;
+  std::optional<Shape> bias_;  // MPNet's relative position bias
   std::shared_ptr<StageSharding> sharding_;
   std::optional<Pipeline> pipeline_;
   // ---- of the step that is running ----

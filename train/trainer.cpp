@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "ringlet/models/transformer.h"
+#include "ringlet/train/encoder_tensor_plan.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/sentence_task.h"
 #include "ringlet/train/training_run.h"
@@ -32,8 +35,8 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   set_transformers(module, given.dtype, given.gradient_checkpointing);
   job_.total_steps =
       given.max_steps > 0 ? given.max_steps : steps_of_epochs(*job_.task, given.num_train_epochs);
-  const Mesh mesh = make_mesh(job_.group, given.mesh);
-  job_.data = mesh.data;
+  const Mesh& mesh = job_.mesh = make_mesh(job_.group, given.mesh);
+  slice_layers(mesh.tensor);
   std::shared_ptr<SentencePipeline> pipeline = make_pipeline(mesh);
   nn::Module& local = pipeline ? pipeline->stage() : module;
   check_memory_limit(given.strategy, local, mesh.data.size(), moments_of(given),
@@ -44,6 +47,17 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   if (!pipeline) return;
   pipeline->start(static_cast<int>(given.gradient_accumulation_steps), strategy_.paused());
   dynamic_cast<SentenceTask&>(*job_.task).use_pipeline(std::move(pipeline));
+}
+
+void Trainer::slice_layers(const comm::Group& group) const {
+  if (group.size() == 1) return;
+  std::set<const models::Transformer*> cut;  // one may be held in several places
+  job_.task->module().visit([&](const std::string&, nn::Module& below) {
+    auto* const transformer = dynamic_cast<models::Transformer*>(&below);
+    if (transformer && cut.insert(transformer).second)
+      TensorParallel(*transformer, group, encoder_tensor_plan(transformer->config()));
+  });
+  if (cut.empty()) fail_input("mesh tensor=", group.size(), ": expected a transformer, found none");
 }
 
 std::shared_ptr<SentencePipeline> Trainer::make_pipeline(const Mesh& mesh) const {

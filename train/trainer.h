@@ -82,6 +82,7 @@ class Trainer {
   const TrainingTask& task() const { return *job_.task; }
 
  private:
+  void slice_layers(const comm::Group& group) const;
   /// Null unless the mesh has several stages.
   std::shared_ptr<SentencePipeline> make_pipeline(const Mesh& mesh) const;
 

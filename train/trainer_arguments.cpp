@@ -28,10 +28,11 @@ void check_strategies(const TrainingArguments& arguments) {
 
 void check_mesh(const TrainingArguments& arguments) {
   const MeshShape& mesh = arguments.mesh;
-  if (mesh.pipe == 1) return;
+  if (mesh.pipe * mesh.tensor == 1) return;
   if (arguments.strategy == Strategy::dp || arguments.strategy == Strategy::none)
-    fail_input("mesh pipe=", mesh.pipe, ": expected strategy ",
+    fail_input("mesh pipe=", mesh.pipe, ",tensor=", mesh.tensor, ": expected strategy ",
                kStrategies.list_from(Strategy::ddp), ", found ", kStrategies(arguments.strategy));
+  if (mesh.pipe == 1) return;
   if (arguments.mini_batch_size > 0)
     fail_input("mesh pipe=", mesh.pipe, ": expected no mini batch size; the micro-batches of a ",
                "pipeline are those of gradient accumulation steps");
@@ -84,7 +85,7 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
           .max_length = arguments.max_length,
           .padded = arguments.padded,
           .prompts = arguments.prompts,
-          .rank = static_cast<std::size_t>(group.rank() % mesh.data),
+          .rank = static_cast<std::size_t>(mesh.data_place(group.rank())),
           .world_size = static_cast<std::size_t>(mesh.data),
           .devices = arguments.strategy == Strategy::dp ? arguments.devices.size() : 1};
 }

@@ -74,8 +74,8 @@ struct TrainingArguments {
   std::vector<Device> devices = {};
   StrategyOptions strategy_options = {};
   /// The trainer's group as a grid. The strategy works along the axis `data`. Along `pipe` each
-  /// rank has some layers, and a step's batches are the micro-batches of a pipeline. Sentence tasks
-  /// only.
+  /// rank has some layers, and a step's batches are the micro-batches of a pipeline. Along `tensor`
+  /// each rank has slices of the layers (TensorParallel). Sentence tasks only.
   MeshShape mesh = {};
   PipelineOptions pipeline = {};
 

@@ -30,7 +30,7 @@ std::string Trainer::header() const {
   };
   const std::size_t devices = given.strategy == Strategy::dp
                                   ? given.devices.size()
-                                  : static_cast<std::size_t>(job_.data.size());
+                                  : static_cast<std::size_t>(job_.mesh.data.size());
   std::size_t examples = 0;
   for (const EpochRows& rows : job_.task->epoch_rows(0)) examples += rows.all;
   const std::size_t batch = given.per_device_train_batch_size,

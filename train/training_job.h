@@ -55,7 +55,7 @@ struct TrainingJob {
   std::unique_ptr<TrainingTask> task;
   TrainingArguments arguments;
   comm::Group group;
-  comm::Group data = {};  // the ranks with different rows: all, unless the mesh has other axes
+  Mesh mesh = {};
   std::vector<TrainerCallback> callbacks = {};
   std::vector<JobEvaluator> evaluators = {};
   std::int64_t total_steps = 0;

@@ -195,7 +195,7 @@ void TrainingRun::read_steps(std::size_t late) {
 void TrainingRun::read_loss(Given& given) {
   StepResult& result = given.report.result;
   result.loss = given.loss.value();
-  if (job_.group.size() > 1) result = together(result, job_.data, late_);
+  if (job_.group.size() > 1) result = together(result, job_.mesh.data, late_);
 }
 
 void TrainingRun::report(const StepReport& report) {

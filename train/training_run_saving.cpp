@@ -27,8 +27,9 @@ void TrainingRun::take_checkpoint() {
 }
 
 TrainingRun::Evaluation TrainingRun::evaluate() {
-  EvaluationPoint point{state_.step, epoch(), {}, job_.group};
-  if (!arguments_.output_dir.empty()) point.output = arguments_.output_dir / "eval";
+  EvaluationPoint point{state_.step, epoch(), {}, job_.mesh.same_slices};
+  if (!arguments_.output_dir.empty() && job_.mesh.tensor.rank() == 0)
+    point.output = arguments_.output_dir / "eval";
   EvaluationReport report{point};
   for (const JobEvaluator& evaluator : job_.evaluators)
     for (auto& metric : evaluator.evaluate(point)) report.metrics.push_back(std::move(metric));

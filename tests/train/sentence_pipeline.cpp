@@ -9,6 +9,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/train/encoder_tensor_plan.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/trainer.h"
 
@@ -35,6 +36,8 @@ struct Way {
   DType dtype = DType::f32;
   models::Architecture architecture = models::Architecture::mpnet;
   std::int64_t steps = 10;
+  double clip = 1;
+  int slices = 1;  // that one rank computes as so many ranks along `tensor` would
 };
 
 TrainingArguments arguments(const Way& way) {
@@ -42,6 +45,7 @@ TrainingArguments arguments(const Way& way) {
           .per_device_train_batch_size = 1,
           .gradient_accumulation_steps = way.micro_batches,
           .learning_rate = 1e-3,
+          .max_grad_norm = way.clip,
           .dtype = way.dtype,
           .gradient_checkpointing = way.recompute,
           .strategy = way.strategy,
@@ -57,10 +61,13 @@ void run_trainers(const Way& way, const TrainingArguments& arguments, const Run&
       [&](const comm::Group& group) {
         tiny::Model model;
         model.train(six_layers(way.architecture));
+        models::Transformer& transformer = *model.encoder.transformer();
+        TensorParallel(transformer, {}, encoder_tensor_plan(transformer.config()),
+                       {.slices = way.slices});
         Trainer trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), arguments, group);
         run(model, trainer, group);
       },
-      std::max(1, way.mesh.data) * way.mesh.pipe,
+      std::max(1, way.mesh.data) * way.mesh.pipe * way.mesh.tensor,
       {.ranks = comm::Ranks::threads, .group = {.timeout = std::chrono::seconds(60)}});
 }
 
@@ -129,55 +136,92 @@ TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
     }
 }
 
+// The global norm is summed by slices: without clipping it decides nothing.
+TEST_CASE(
+    "data x pipe x tensor: the bytes of ranks along data that compute the slices themselves") {
+  for (const int tensor : {2, 3}) {
+    const std::string expected =
+        trained({.mesh = {2}, .strategy = Strategy::ddp, .clip = 0, .slices = tensor});
+    CHECK((expected != trained({.mesh = {2}, .strategy = Strategy::ddp, .clip = 0})));
+    for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::fsdp})
+      for (const int pipe : {1, 2}) {
+        CAPTURE(tensor);
+        CAPTURE(pipe);
+        CAPTURE(kStrategies(strategy));
+        CHECK((trained({.mesh = {2, pipe, tensor}, .strategy = strategy, .clip = 0}) == expected));
+      }
+  }
+}
+
+namespace {
+
+struct Seen {
+  std::string model, moments;
+  std::vector<Metrics> metrics;  // of each evaluation
+};
+
+/// Six steps with an evaluation and a checkpoint after three.
+Seen observed(const Way& way, const std::filesystem::path& output, bool resume = false) {
+  TrainingArguments args = arguments(way);
+  args.output_dir = output;
+  args.save_strategy = SaveStrategy::steps;
+  args.save_steps = 3;
+  args.eval_strategy = EvalStrategy::steps;
+  args.eval_steps = 3;
+  if (resume) args.resume_from_checkpoint = output;
+  Seen seen;
+  run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group& group) {
+    trainer.add_eval_datasets(tiny::datasets());
+    const EmbeddingSimilarityEvaluator similarity(*words::scored_dataset(17), {});
+    trainer.add_evaluator(
+        [&](const EvaluationPoint& at) { return similarity.evaluate(model.encoder, at); });
+    if (group.rank() == 0)
+      trainer.add_callback({.on_evaluate = [&](const EvaluationReport& found) {
+        seen.metrics.push_back(found.metrics);
+      }});
+    trainer.train();
+  });
+  seen.model = read_file(output / "checkpoint-6/model.safetensors");
+  seen.moments = read_file(output / "checkpoint-6/optimizer.safetensors");
+  return seen;
+}
+
+}  // namespace
+
 TEST_CASE("a checkpoint of one mesh goes on under another, with the losses of evaluation") {
-  const Way alone{.mesh = {2, 1}, .strategy = Strategy::zero1, .steps = 6};
-  struct Seen {
-    std::string model, moments;
-    std::vector<Metrics> metrics;
-  };
-  const TemporaryFolder folder;
-  const auto train = [&](const Way& way, const std::filesystem::path& output, bool resume) {
-    TrainingArguments args = arguments(way);
-    args.output_dir = output;
-    args.save_strategy = SaveStrategy::steps;
-    args.save_steps = 3;
-    args.eval_strategy = EvalStrategy::steps;
-    args.eval_steps = 3;
-    if (resume) args.resume_from_checkpoint = output;
-    Seen seen;
-    run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group& group) {
-      trainer.add_eval_datasets(tiny::datasets());
-      const EmbeddingSimilarityEvaluator similarity(*words::scored_dataset(17), {});
-      trainer.add_evaluator(
-          [&](const EvaluationPoint& at) { return similarity.evaluate(model.encoder, at); });
-      if (group.rank() == 0)
-        trainer.add_callback({.on_evaluate = [&](const EvaluationReport& found) {
-          seen.metrics.push_back(found.metrics);
-        }});
-      trainer.train();
-    });
-    seen.model = read_file(output / "checkpoint-6/model.safetensors");
-    seen.moments = read_file(output / "checkpoint-6/optimizer.safetensors");
-    return seen;
-  };
-  const Seen expected = train(alone, folder / "alone", false);
-  REQUIRE(expected.metrics.size() == 2);
-  const std::vector<Way> meshes{{.mesh = {2, 2}, .strategy = Strategy::ddp, .steps = 6},
-                                {.mesh = {2, 3}, .strategy = Strategy::fsdp, .steps = 6},
-                                {.mesh = {2, 2}, .strategy = Strategy::zero1, .steps = 6}};
-  for (std::size_t i = 0; i < meshes.size(); ++i) {
-    CAPTURE(i);
-    const std::filesystem::path output = folder / str("mesh", i);
-    const Seen whole = train(meshes[i], output, false);
-    CHECK((whole.model == expected.model));
-    CHECK((whole.moments == expected.moments));
-    CHECK(whole.metrics == expected.metrics);
-    // From its first checkpoint, under the next mesh.
-    std::filesystem::remove_all(output / "checkpoint-6");
-    const Seen resumed = train(meshes[(i + 1) % meshes.size()], output, true);
-    CHECK((resumed.model == expected.model));
-    CHECK((resumed.moments == expected.moments));
-    CHECK(resumed.metrics.back() == expected.metrics.back());
+  for (const int tensor : {1, 2}) {
+    const TemporaryFolder folder;
+    const auto way = [&](int pipe, Strategy strategy) {
+      return Way{.mesh = {2, pipe, tensor},
+                 .strategy = strategy,
+                 .steps = 6,
+                 .clip = tensor == 1 ? 1.0 : 0.0};
+    };
+    const Seen expected = observed(way(1, Strategy::zero1), folder / "alone");
+    REQUIRE(expected.metrics.size() == 2);
+    const std::vector<Way> meshes{way(2, Strategy::ddp), way(3, Strategy::fsdp),
+                                  way(2, Strategy::zero1)};
+    for (std::size_t i = 0; i < meshes.size(); ++i) {
+      CAPTURE(tensor);
+      CAPTURE(i);
+      const std::filesystem::path output = folder / str("mesh", i);
+      const Seen whole = observed(meshes[i], output);
+      CHECK((whole.model == expected.model));
+      CHECK((whole.moments == expected.moments));
+      CHECK(whole.metrics == expected.metrics);
+      // From its first checkpoint, under the next mesh.
+      std::filesystem::remove_all(output / "checkpoint-6");
+      const Seen resumed = observed(meshes[(i + 1) % meshes.size()], output, true);
+      CHECK((resumed.model == expected.model));
+      CHECK((resumed.moments == expected.moments));
+      CHECK(resumed.metrics.back() == expected.metrics.back());
+    }
+    // On one rank the layers are whole: other sums, the same steps.
+    std::filesystem::remove_all(folder / "alone/checkpoint-6");
+    const Way alone{.mesh = {}, .micro_batches = 8, .steps = 6, .clip = meshes[0].clip};
+    const Seen resumed = observed(alone, folder / "alone", true);
+    CHECK(resumed.metrics.back()[0].second ==
+          doctest::Approx(expected.metrics.back()[0].second).epsilon(1e-4));
   }
 }
 
@@ -223,8 +267,8 @@ double farthest(const tiny::Bits& a, const tiny::Bits& b) {
 }  // namespace
 
 TEST_CASE("a loss that compares the rows of a step sees all micro-batches, under gpipe alone") {
-  // The stages of a pipeline change no bit. Without one, the whole batch is one product with sums in
-  // another order.
+  // The stages of a pipeline change no bit. Without one, the whole batch is one product with sums
+  // in another order.
   CHECK(ranked({1, 2}) == ranked({1, 3}));
   CHECK(ranked({2, 2}) == ranked({2, 3}));
   CHECK(farthest(ranked({1, 2}), ranked({1, 1})) < 1e-4);

@@ -75,8 +75,9 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
       ->capture_default_str();
   command
       .add_option("--mesh", options.mesh,
-                  "A grid of devices, data=D,pipe=P: each has the rows of its place along data, by "
-                  "the --strategy (ddp), and the layers of its place along pipe")
+                  "A grid of devices, data=D,pipe=P,tensor=T: each has the rows of its place along "
+                  "data, by the --strategy (ddp), the layers of its place along pipe, and its "
+                  "slices of them along tensor")
       ->check(parsed_by(train::parse_mesh));
   train::PipelineOptions& pipeline = options.arguments.pipeline;
   add_choice(command, "--pipeline-schedule", pipeline.schedule, train::kPipelines,
@@ -297,7 +298,7 @@ int apply_mesh(TrainOptions& options, int launched) {
   mesh = train::parse_mesh(options.mesh);
   if (options.strategy == "none") options.strategy = "ddp";
   if (options.strategy == "dp") return given;  // refused later
-  if (given == 1) options.devices = std::max(mesh.data, 1) * mesh.pipe;
+  if (given == 1) options.devices = std::max(mesh.data, 1) * mesh.pipe * mesh.tensor;
   const int ranks = given == 1 ? options.devices : given;
   return of_option("--mesh", [&] { return mesh.over(ranks); }).data;
 }

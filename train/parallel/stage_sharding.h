@@ -95,7 +95,7 @@ class StageSharding final : public nn::Sharding,
 
   nn::Module& module_;
   Mesh mesh_;
-  nn::Arena* arena_;  // the module's
+  nn::Arena* arena_;           // the module's
   std::vector<State> states_;  // one per unit
   std::shared_ptr<StageModule> stage_;
   std::shared_ptr<nn::Sharding> data_;  // the stage's
