@@ -60,6 +60,9 @@ class ArenaShards {
   virtual void after_step() {}
 };
 
+/// Moves the parameters of `units` into one tensor, elements [begin, end) of their arena.
+Tensor take_units(std::span<const Unit> units, std::int64_t begin, std::int64_t end);
+
 class Arena {
  public:
   /// Gives each parameter its offset; they stay in place until take_data.
@@ -95,12 +98,13 @@ class Arena {
 
 /// Moves all parameters below `module` into one arena: units in the module's order, parameters in
 /// the order of registration. Parameters outside every unit form the unit of the module that owns
-/// them. All must be f32 (or all f64) on one device. Idempotent: a packed module keeps its arena.
-/// Packing one of its parents makes another arena, into which the parameters move.
+/// them. All must be f32 (or all f64). Units on several devices have a slice for each run on one
+/// device instead. Idempotent: a packed module keeps its arena. Packing one of its parents makes
+/// another arena, into which the parameters move.
 std::shared_ptr<Arena> pack(Module& module);
-/// The layout that pack would make, without memory for it: parameters stay in place until a
-/// strategy moves them. A packed module keeps its arena; Error if `policy` requests other units
-/// than it has.
+/// The layout that pack would make on one device, without memory for it: parameters stay in place
+/// until a strategy moves them. A packed module keeps its arena; Error if `policy` requests other
+/// units than it has, or if parameters are on several devices.
 std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy = {});
 
 }  // namespace ringlet::nn

@@ -2,33 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/base/nearest.h"
-
 namespace ringlet::nn {
-namespace {
-
-std::vector<std::string_view> parts_of(std::string_view name) {
-  std::vector<std::string_view> parts;
-  for (std::size_t end; (end = name.find('.')) != name.npos; name.remove_prefix(end + 1))
-    parts.push_back(name.substr(0, end));
-  parts.push_back(name);
-  return parts;
-}
-
-[[noreturn]] void fail_no_layer(const std::string& pattern, const std::vector<std::string>& all) {
-  const std::vector<std::string> near = nearest(pattern, all);
-  fail("[module] no replaceable layer '", pattern, "'",
-       near.empty() ? "" : "; near: ", near.empty() ? "" : near.front());
-}
-
-}  // namespace
-
-bool names_layer(std::string_view pattern, std::string_view name) {
-  const std::vector<std::string_view> wanted = parts_of(pattern), given = parts_of(name);
-  return wanted.size() <= given.size() &&
-         std::equal(wanted.rbegin(), wanted.rend(), given.rbegin(),
-                    [](std::string_view a, std::string_view b) { return a == "*" || a == b; });
-}
 
 std::size_t Replaceable::replace_layers(Module& module, const std::vector<std::string>& patterns,
                                         const MakeLayer& make) {
@@ -59,7 +33,7 @@ std::size_t Replaceable::replace_layers(Module& module, const std::vector<std::s
     }
   });
   for (std::size_t p = 0; p < patterns.size(); ++p)
-    if (!matched[p]) fail_no_layer(patterns[p], all);
+    if (!matched[p]) fail_no_match("replaceable layer", patterns[p], all);
   for (const Found& one : found) one.owner->check_movable(one.name);
   try {
     for (Found& one : found) one.after = make(one.name, one.layer->current());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ringlet/nn/module.h"
+#include "ringlet/nn/name_pattern.h"
 
 namespace ringlet::nn {
 
@@ -63,13 +64,9 @@ class Replaceable : public Module {
   std::vector<ReplaceableLayer> layers_;
 };
 
-/// Whether a pattern (see replace) names the layer with this dotted name.
-bool names_layer(std::string_view pattern, std::string_view name);
-
 /// Replaces each layer that a pattern names by make(layer), which may keep the old one inside, and
-/// returns how many. A pattern is a layer's dotted name or its last parts; '*' is any part:
-/// "encoder.layer.*.attention.attn.q". Error, with nothing changed, if a pattern names no M or an
-/// optimizer or a strategy exists.
+/// returns how many. Patterns are those of name_pattern.h: "encoder.layer.*.attention.attn.q".
+/// Error, with nothing changed, if a pattern names no M or an optimizer or a strategy exists.
 template <class M = Module, class Make>
 std::size_t replace(Module& module, const std::vector<std::string>& patterns, Make&& make) {
   const auto make_typed = [&](const std::string& name, std::shared_ptr<Module> layer) {

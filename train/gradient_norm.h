@@ -13,7 +13,7 @@
 
 namespace ringlet::train {
 
-/// Both are computed on the parameters' device; the host reads them later (see Optimizer).
+/// Both are computed on the first parameter's device; the host reads them later (see Optimizer).
 class GradientNorm {
  public:
   /// Clips the norm to `max_norm` (0: no clipping). `check_finite`: a step with another norm is
@@ -40,7 +40,12 @@ class GradientNorm {
         if (begin >= end) continue;
         const std::int64_t first = begin / kNormBlock;
         Tensor blocks = blocks_.slice(first, first + blocks_of(end - begin));
-        squared_norm_blocks_into(blocks, counted(slice, unit, begin, end));
+        const Tensor grad = counted(slice, unit, begin, end);
+        if (grad.device() == blocks.device()) {
+          squared_norm_blocks_into(blocks, grad);
+        } else {
+          blocks.copy_(squared_norm_blocks(grad));
+        }
       }
     }
     if (const auto& sharding = state_.arena().sharding()) sharding->gather_norm_blocks(blocks_);

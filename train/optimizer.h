@@ -57,7 +57,7 @@ class Optimizer {
     for (std::size_t i = 0; i < state_.slices().size(); ++i) {
       const nn::LocalSlice& slice = state_.slices()[i];
       Run run{slice.data, slice.grad, state_.moments()[i], mirrored ? mirror_.values() : Tensor(),
-              plan_.of_slice(i, norm_.scale())};
+              plan_.of_slice(i, norm_.scale().to(slice.data.device()))};
       if (run.scalars.segments.defined()) update(run);
     }
     if (mirrored) mirror_.keep();

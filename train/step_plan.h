@@ -1,4 +1,4 @@
-// The elements that an optimizer's step updates, as tables on the parameters' device.
+// The elements that an optimizer's step updates, as tables on the first parameter's device.
 #pragma once
 
 #include <algorithm>
@@ -49,14 +49,17 @@ class StepPlan {
     for (const auto& span : runs_) bounds.insert(bounds.end(), {span.begin, span.end});
     return bounds;
   }
-  /// The segments of a slice and their values; undefined tensors if there are none.
+  /// The segments of a slice and their values, on the device of `grad_scale`; undefined tensors if
+  /// there are none.
   StepScalars of_slice(std::size_t slice, const Tensor& grad_scale) const {
     const auto runs_before = [&](std::size_t later) {
       return std::ranges::count_if(runs_, [=](const auto& run) { return run.slice < later; });
     };
     const auto begin = runs_before(slice), end = runs_before(slice + 1);
     if (begin == end) return {};
-    const auto rows = [&](const Tensor& table) { return table.slice(begin, end); };
+    const auto rows = [&](const Tensor& table) {
+      return table.slice(begin, end).to(grad_scale.device());
+    };
     return {rows(scalars_), grad_scale, rows(segments_)};
   }
 
@@ -77,7 +80,7 @@ class StepPlan {
 
   std::vector<OptimizerState::Span> runs_;  // entry: their first
   std::vector<StepSegment> uploaded_;       // those runs, each in its slice
-  // ---- on the parameters' device, where they stay ----
+  // ---- on the first parameter's device, where they stay ----
   Tensor segments_;  // (spans, 3) i64: a StepSegment each
   Tensor scalars_;   // (spans, scalars) f64
 };

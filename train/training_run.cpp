@@ -6,6 +6,7 @@
 #include <typeinfo>
 
 #include "ringlet/core/device/device_time.h"
+#include "ringlet/nn/place.h"
 #include "ringlet/train/milestone.h"
 #include "ringlet/train/resume.h"
 #include "ringlet/train/timeline.h"
@@ -98,6 +99,7 @@ TrainingResult TrainingRun::operator()() {
 void TrainingRun::use_graphs() {
   if (device_.type == DeviceType::cpu) return;
   std::string why = why_no_step_graphs(arguments_);
+  if (nn::on_several_devices(task_.module())) why = "parameters are on several devices";
   if (why.empty()) {
     const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype,
                                     [this](const std::string& line) { note(line); }};

@@ -14,9 +14,16 @@ static void embed() {
 #include "embed.inc"
 }
 
+static void devices() {
+  const Device gpu0 = Device::parse("cuda:0"), gpu1 = Device::parse("cuda:1");
+  nn::Linear model(2, 1);
+#include "devices.inc"
+}
+
 int main() try {
   collectives();
   embed();
+  devices();
 } catch (const Error& error) {
   std::cerr << error.what() << "\n";
   return 2;

@@ -4,6 +4,7 @@
 
 #include "ringlet/comm/types.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/nn/place.h"
 
 namespace ringlet::train {
 
@@ -44,7 +45,7 @@ nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks,
                                const nn::UnitPolicy& units) {
   const Device device = module.device();
   const std::size_t limit = memory_stats(device).limit;
-  if (limit == 0) return module;
+  if (limit == 0 || nn::on_several_devices(module)) return module;
   const MemoryNeed need = memory_need(strategy, module, ranks, moments, units);
   if (need.total() <= limit) return module;
   fail_input("[", kStrategies(strategy), "] ", module.num_parameters(), " parameters need ",

@@ -23,7 +23,7 @@ MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int mom
                        const nn::UnitPolicy& units = {});
 
 /// Returns the module. InputError, with the bytes needed, if they exceed the limit of its device
-/// (set_memory_limit).
+/// (set_memory_limit). On several devices only allocations are checked.
 nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks, int moments = 0,
                                const nn::UnitPolicy& units = {});
 

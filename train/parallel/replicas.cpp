@@ -56,9 +56,10 @@ Replicas::Replicas(nn::Module& module, std::vector<Device> devices,
       arena_(nn::pack(module)),
       workers_(devices_.size()),
       clock_(options.timed ? std::make_shared<comm::DeviceClock>() : nullptr) {
+  RINGLET_CHECK(!arena_->sharding(),
+                "[dp] the module has a strategy already, or parameters on several devices");
   RINGLET_CHECK(!devices_.empty() && arena_->data().defined(),
                 "[dp] needs at least one device and one parameter");
-  RINGLET_CHECK(!arena_->sharding(), "[dp] the module has a strategy already");
   RINGLET_CHECK_EQ(arena_->data().device(), devices_[0],
                    "[dp] the module lies on the first device");
   arena_->grad();

@@ -16,7 +16,8 @@ RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, comm::Group gr
       average_(average),
       arena_((strategy == Strategy::fsdp ? nn::plan(module, units) : nn::pack(module)).get()),
       reach_(module) {
-  RINGLET_CHECK(!arena_->sharding(), "[", name_, "] the module has a strategy already");
+  RINGLET_CHECK(!arena_->sharding(), "[", name_,
+                "] the module has a strategy already, or parameters on several devices");
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
     for (const nn::PlacedParameter& slot : arena_->units()[u].parameters) {
       index_[slot.parameter.state().get()] = items_.size();
