@@ -1,12 +1,14 @@
 #include "ringlet/models/transformer.h"
 
 #include "ringlet/autograd/checkpoint.h"
+#include "ringlet/autograd/functions/device.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/models/embeddings.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/nn/linear.h"
+#include "ringlet/nn/place.h"
 
 namespace ringlet::models {
 namespace {
@@ -94,13 +96,21 @@ class EncoderStack final : public Transformer {
   std::vector<Variable> forward(LayerRange layers, const PackedBatch& batch,
                                 std::vector<Variable> state) override {
     if (layers.first == 0) state = embed(batch);
+    PackedBatch here = batch;  // where the layer is (nn::place)
     for (std::int64_t i = layers.first; i < layers.last; ++i) {
-      const auto run = [batch, layer = encoder_->layers[static_cast<std::size_t>(i)]](
-                           const std::vector<Variable>& x) {
-        return (*layer)(x[0], batch, x.size() > 1 ? x[1] : Variable());
+      const auto& layer = encoder_->layers[static_cast<std::size_t>(i)];
+      if (const Device device = nn::device_of(*layer, state[0].device());
+          device != state[0].device()) {
+        for (Variable& x : state) x = autograd::to(x, device);
+        here = batch.to(device);
+      }
+      const auto run = [here, layer](const std::vector<Variable>& x) {
+        return (*layer)(x[0], here, x.size() > 1 ? x[1] : Variable());
       };
       state[0] = checkpointing_ ? autograd::checkpoint(run, state) : run(state);
     }
+    if (layers.last == config_.num_hidden_layers)
+      state[0] = autograd::to(state[0], batch.token_ids.device());
     return state;
   }
 
