@@ -11,6 +11,7 @@ using namespace ringlet;
 
 namespace {
 
+using Variables = train::Pipeline::Variables;
 constexpr int kStages = 4, kMicroBatches = 8;
 constexpr std::size_t kLayers = 8;
 constexpr std::int64_t kRows = 6, kWidth = 16;
@@ -25,12 +26,14 @@ struct Stack {
     micro_batches = normal({kMicroBatches, kRows, kWidth});
   }
   /// A stage: layers [begin, end). After the last one comes the micro-batch's share of the loss.
-  Variable forward(std::size_t begin, std::size_t end, int k, const Variable& input) const {
-    Variable x = begin == 0 ? Variable(micro_batches[k]) : input;
+  Variables forward(std::size_t begin, std::size_t end, int k, const Variables& inputs) const {
+    Variable x = begin == 0 ? Variable(micro_batches[k]) : inputs[0];
     for (std::size_t i = begin; i < end; ++i) x = autograd::tanh((*layers[i])(x));
-    return end == kLayers ? autograd::sum(autograd::square(x)) : x;
+    return {end == kLayers ? autograd::sum(autograd::square(x)) : x};
   }
 };
+
+std::vector<train::Pipeline::Message> inputs_of(int, int) { return {{{kRows, kWidth}}}; }
 
 /// A row for each rank, a cell for each unit of time. F is a forward, B a backward of two units; I
 /// and W are its halves, the gradients of input and weights. Dots are the bubble.
@@ -65,7 +68,7 @@ TEST_CASE("12 pipeline") {
   const Stack whole;
   double loss = 0;
   for (int k = 0; k < kMicroBatches; ++k) {
-    const Variable share = whole.forward(0, kLayers, k, {});
+    const Variable share = whole.forward(0, kLayers, k, {})[0];
     share.backward();
     loss += share.item<double>();
   }
@@ -78,11 +81,8 @@ TEST_CASE("12 pipeline") {
         const auto rank = static_cast<std::size_t>(world.rank());
         const std::size_t begin = rank * kLayers / kStages, end = begin + kLayers / kStages;
         train::Pipeline pipeline(
-            world, {[&](int k, const Variable& x) { return stack.forward(begin, end, k, x); }},
-            [](int, int) {
-              return Shape{kRows, kWidth};
-            },
-            {.micro_batches = kMicroBatches, .device = default_device()});
+            world, {[&](int k, const Variables& x) { return stack.forward(begin, end, k, x); }},
+            inputs_of, {.micro_batches = kMicroBatches, .device = default_device()});
         CHECK(pipeline.run() == loss);
         for (std::size_t i = begin; i < end; ++i)  // the same bits
           CHECK(stack.layers[i]->weight.grad().to_vector() == expected[i]);
