@@ -86,15 +86,16 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
 }
 
 train::AttachedStrategy Runner::attach(const ThroughputOptions& options, const Plan& plan) {
-  train::Mesh mesh{group_, plan.together ? group_ : comm::Group(), {}};
+  comm::Group data = plan.together ? group_ : comm::Group();
   if (plan.stages > 1) {
-    mesh = train::make_mesh(group_, {.data = 1, .pipe = plan.stages});
+    const train::Mesh mesh = train::make_mesh(group_, {.data = 1, .pipe = plan.stages});
+    data = mesh.data;
     pipeline_ = std::make_shared<train::SentencePipeline>(source_->loss(), options.pipeline, mesh,
                                                           dtype_, nn::UnitPolicy());
   }
   nn::Module& local = pipeline_ ? pipeline_->stage() : source_->loss();
   train::AttachedStrategy strategy(
-      plan.strategy, local, mesh.data, devices_of(plan, options), options.dtype,
+      plan.strategy, local, data, devices_of(plan, options), options.dtype,
       {.timed = true, .on_note = [](const std::string& line) { std::cerr << line << std::endl; }});
   if (pipeline_) pipeline_->start(kMicroBatchesPerStage * plan.stages, strategy.paused());
   return strategy;

@@ -41,6 +41,7 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
                             .prefetch = options.prefetch,
                             .param_dtype = dtype,
                             .units = options.units,
+                            .shard_size = options.shard_size,
                             .average = options.average}));
   } else {
     RINGLET_CHECK(strategy == Strategy::none, "strategy ", static_cast<int>(strategy),

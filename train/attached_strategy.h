@@ -17,6 +17,7 @@ struct StrategyOptions {
   bool reshard_after_forward = true;  // fsdp
   bool prefetch = true;               // fsdp
   nn::UnitPolicy units = {};          // fsdp
+  int shard_size = 0;                 // fsdp
   bool average = false;               // all: gradients are divided by the ranks
   bool timed = false;                 // dp: whether seconds_exchanging() counts
   std::function<void(const std::string&)> on_note = {};  // dp; others use the group's

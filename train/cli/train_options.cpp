@@ -97,6 +97,10 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
              "backward: more memory, a third less to move");
   add_switch("--prefetch", options.prefetch,
              "fsdp: gather the next layer while one computes, in forward and backward (true)");
+  add_number(
+      command, "--fsdp-shard-size", options.shard_size, 1, 1 << 10,
+      "fsdp: so many consecutive ranks share one set of shards, and the others are replicas; "
+      "all share one unless given");
   command
       .add_option("--fsdp-units", options.units.classes,
                   "fsdp: classes of the modules that are sharded as a whole, such as "
@@ -184,6 +188,8 @@ void check_strategy_options(const TrainOptions& options, train::Strategy strateg
     needs(train::Strategy::ddp, "--bucket-cap-mb", str(*options.bucket_cap_mb));
   if (options.reshard_after_forward)
     needs(train::Strategy::fsdp, "--reshard-after-forward", text(*options.reshard_after_forward));
+  if (options.shard_size > 0)
+    needs(train::Strategy::fsdp, "--fsdp-shard-size", str(options.shard_size));
   if (options.prefetch) needs(train::Strategy::fsdp, "--prefetch", text(*options.prefetch));
   if (!options.units.classes.empty())
     needs(train::Strategy::fsdp, "--fsdp-units",
@@ -375,6 +381,7 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
       .reshard_after_forward = options.reshard_after_forward.value_or(usual.reshard_after_forward),
       .prefetch = options.prefetch.value_or(usual.prefetch),
       .units = options.units,
+      .shard_size = options.shard_size,
       .on_note = group_options(options).on_note};
   if (options.resume) arguments.resume_from_checkpoint = arguments.output_dir;
   arguments.batch_sampler = options.batch_sampler.value_or(sampler_of(data));

@@ -44,6 +44,7 @@ struct TrainOptions {
   double timeout = 0;  // seconds; 0: GroupOptions' own
   std::optional<double> bucket_cap_mb;
   std::optional<bool> reshard_after_forward, prefetch;
+  int shard_size = 0;
   nn::UnitPolicy units;
 };
 

@@ -28,7 +28,8 @@ std::vector<nn::Parameter> own_parameters(nn::Module& module) {
 class Gatherer final : public UnitSharding {
  public:
   Gatherer(nn::Module& module, comm::Group group, const FullyShardedOptions& options)
-      : UnitSharding(Strategy::fsdp, module, std::move(group), options.average, options.units),
+      : UnitSharding(Strategy::fsdp, module, std::move(group), options.average, options.units,
+                     options.shard_size),
         options_(options),
         whole_(states_.size()) {
     RINGLET_CHECK(options.param_dtype == DType::f32 || options.param_dtype == DType::bf16,
@@ -251,8 +252,8 @@ class Gatherer final : public UnitSharding {
     const UnitLayout& layout = layouts_[unit];
     const Tensor& shard = states_[unit].shard;
     whole.data = empty({layout.nbytes()}, DType::u8, shard.device());
-    const Tensor mine = layout.piece(whole.data, shard, static_cast<std::size_t>(rank()));
-    whole.gathering = group_.all_gather(whole.data, mine, layout.pieces());
+    const Tensor mine = layout.piece(whole.data, shard, static_cast<std::size_t>(shards_.rank()));
+    whole.gathering = shards_.all_gather(whole.data, mine, layout.pieces());
   }
 
   void use(std::size_t unit) {

@@ -117,11 +117,12 @@ std::vector<nn::LocalSlice> StageSharding::local_slices() {
   return slices;
 }
 
-// One rank sums a block and the others have zeros there: adding the bits keeps the sum.
 void StageSharding::gather_norm_blocks(Tensor& blocks) {
-  const Tensor bits(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64);
-  if (data_->replica().count == 1) mesh_.data.all_reduce(bits).wait();
-  mesh_.pipe.all_reduce(bits).wait();
+  data_->gather_norm_blocks(blocks);
+  // One stage has a block and the others have zeros there: adding the bits keeps it.
+  mesh_.pipe
+      .all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
+      .wait();
 }
 
 void StageSharding::after_step() {

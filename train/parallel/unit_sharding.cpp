@@ -1,6 +1,7 @@
 #include "ringlet/train/parallel/unit_sharding.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ringlet/core/ops/elementwise.h"
 
@@ -13,16 +14,18 @@ constexpr std::size_t kGradBuffers = 2;
 }  // namespace
 
 UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, comm::Group group, bool average,
-                           const nn::UnitPolicy& units)
+                           const nn::UnitPolicy& units, int shard_size)
     : RankStrategy(strategy, module, std::move(group), average, units),
+      shards_(group_),
       gradients_(strategy != Strategy::zero1),
       parameters_(strategy == Strategy::fsdp) {
+  if (shard_size > 0 && shard_size < size()) make_blocks(shard_size);
   std::span<Item> items = items_;
   std::int64_t local = 0;
   for (const nn::Unit& unit : arena_->units()) {
     State& state = states_.emplace_back();
     state.unit = &unit;
-    state.pieces = comm::even_pieces(unit.end - unit.begin, group_.size(), kNormBlock);
+    state.pieces = comm::even_pieces(unit.end - unit.begin, shards_.size(), kNormBlock);
     state.items = items.first(unit.parameters.size());
     items = items.subspan(unit.parameters.size());
     local += mine(state).count;
@@ -50,6 +53,24 @@ UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, comm::Group gr
     state.shard_grad = gradients_ ? shard_grads_.slice(at, at + count)
                                   : arena_->grad().slice(begin, begin + count);
     at += count;
+  }
+}
+
+void UnitSharding::make_blocks(int shard_size) {
+  if (size() % shard_size != 0)
+    fail_input("shard size: expected a divisor of ", size(), " ranks, found ", shard_size);
+  const int blocks = size() / shard_size;
+  for (int first = 0; first < size(); first += shard_size) {
+    std::vector<int> block(static_cast<std::size_t>(shard_size));
+    std::iota(block.begin(), block.end(), first);
+    const comm::Group group = group_.subgroup(block);
+    if (rank() / shard_size == first / shard_size) shards_ = group;
+  }
+  for (int place = 0; place < shard_size; ++place) {
+    std::vector<int> same;
+    for (int block = 0; block < blocks; ++block) same.push_back(block * shard_size + place);
+    const comm::Group group = group_.subgroup(same);
+    if (rank() % shard_size == place) replicas_ = group;
   }
 }
 
@@ -103,7 +124,7 @@ std::vector<nn::LocalSlice> UnitSharding::local_slices() {
 // One rank sums a block and the other ranks have zeros there: adding the bits keeps the sum.
 void UnitSharding::gather_norm_blocks(Tensor& blocks) {
   static_assert(sizeof(double) == sizeof(std::int64_t));
-  group_.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
+  shards_.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
       .wait();
 }
 
@@ -115,7 +136,7 @@ void UnitSharding::after_step() {
         std::ranges::any_of(state.items, [](const Item& item) { return item.state->has_grad; });
     if (!updated) continue;
     const Tensor whole = arena_->data().slice(state.unit->begin, state.unit->end);
-    works.push_back(group_.all_gather(whole, state.shard, state.pieces));
+    works.push_back(shards_.all_gather(whole, state.shard, state.pieces));
   }
   for (const comm::Work& work : works) work.wait();
   arena_->data().storage()->bump_version();
@@ -125,7 +146,7 @@ Tensor UnitSharding::whole_unit(const nn::Unit& unit) {
   if (!parameters_) return arena_->data().slice(unit.begin, unit.end);
   const State& state = state_of(unit);
   Tensor whole = empty({state.numel()}, state.shard.dtype(), state.shard.device());
-  group_.all_gather(whole, state.shard, state.pieces).wait();
+  shards_.all_gather(whole, state.shard, state.pieces).wait();
   return whole;
 }
 
@@ -223,6 +244,7 @@ bool UnitSharding::exchange_rows(State& state) {
     const nn::PlacedParameter& slot = *item.slot;
     const bool table = slot.parameter.dim() == 2 && 2 * slot.numel() > state.numel();
     if (!table || !item.pending) continue;
+    if (replicas_.size() > 1) return false;  // rows are sent to all ranks at once
     state.rows = tables_.exchange(*item.state, group_);
     if (!state.rows) return false;
     state.table = &slot;
@@ -240,10 +262,10 @@ void UnitSharding::reduce_scatter(State& state, const Tensor& input, std::int64_
     const std::int64_t first = std::clamp(offset, begin, end);
     pieces.push_back({first - begin, std::clamp(offset + count, begin, end) - first});
   }
-  const auto [offset, count] = pieces[static_cast<std::size_t>(rank())];
+  const auto [offset, count] = pieces[static_cast<std::size_t>(shards_.rank())];
   const std::int64_t start = count == 0 ? 0 : begin + offset - mine(state).offset;
-  state.reducing.push_back(group_.reduce_scatter(state.shard_grad.slice(start, start + count),
-                                                 input.slice(begin, end), pieces));
+  state.reducing.push_back(shards_.reduce_scatter(state.shard_grad.slice(start, start + count),
+                                                  input.slice(begin, end), pieces));
 }
 
 void UnitSharding::finish_rows(State& state) {
@@ -256,6 +278,7 @@ void UnitSharding::finish_rows(State& state) {
 void UnitSharding::finish(State& state) {
   for (const comm::Work& work : std::exchange(state.reducing, {})) work.wait();
   if (state.rows) finish_rows(state);
+  replicas_.all_reduce(state.shard_grad).wait();
   std::erase(in_flight_, &state);
   take_average(state.shard_grad);  // zero where nothing was summed
   for (Item& item : state.items) {

@@ -7,16 +7,20 @@
 
 namespace ringlet::train {
 
-/// Rank r updates piece r of each unit. Edges are multiples of the norm block from the unit's
+/// Rank r updates piece r of each unit. With a shard size, r is the place in a block of so many
+/// consecutive ranks, and the blocks are replicas of each other: gradients are summed within a
+/// block, then over the blocks. Edges are multiples of the norm block from the unit's
 /// start, so a small unit may leave some ranks without elements. All stages shard the optimizer
 /// state. From zero2 on gradients are sharded: a unit's are whole only from its first gradient
 /// until they are reduced. Under fsdp parameters are, too (see FullySharded). If a table is most of
 /// its unit and few of its rows have a gradient, all ranks send only those rows.
 class UnitSharding : public RankStrategy {
  public:
+  /// `shard_size`: 0, all ranks, or a divisor of their number; else InputError.
   UnitSharding(Strategy strategy, nn::Module& module, comm::Group group, bool average,
-               const nn::UnitPolicy& units = {});
+               const nn::UnitPolicy& units = {}, int shard_size = 0);
 
+  Replica replica() const override { return {replicas_.rank(), replicas_.size()}; }
   std::vector<nn::LocalSlice> local_slices() override;
   void gather_norm_blocks(Tensor& blocks) override;
   void after_step() override;
@@ -47,7 +51,7 @@ class UnitSharding : public RankStrategy {
     std::int64_t numel() const { return unit->end - unit->begin; }
   };
   const comm::Piece& mine(const State& state) const {
-    return state.pieces[static_cast<std::size_t>(rank())];
+    return state.pieces[static_cast<std::size_t>(shards_.rank())];
   }
   State& state_of(const nn::Unit& unit) {
     return states_[static_cast<std::size_t>(&unit - arena_->units().data())];
@@ -58,11 +62,14 @@ class UnitSharding : public RankStrategy {
   /// A parameter or its gradient without bytes: reading it is the Error of `bytes`.
   Tensor placeholder(const std::shared_ptr<Storage>& bytes, const nn::PlacedParameter& slot) const;
 
+  comm::Group shards_;           // this rank's block
+  comm::Group replicas_;         // the ranks with the same shards
   bool gradients_, parameters_;  // whether they are sharded
   std::vector<State> states_;    // one per unit
 
  private:
   using Bounds = std::pair<std::int64_t, std::int64_t>;  // elements of the arena
+  void make_blocks(int shard_size);
   void start_anew(Item& item);
   void set_sums_aside(State& state);
   void leave_out_unwritten();

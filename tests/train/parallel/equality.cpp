@@ -48,6 +48,27 @@ TEST_CASE("under direct every strategy ends with the same bits, whatever moves t
   }
 }
 
+TEST_CASE("hybrid shards have the bits of ranks that are summed by blocks") {
+  const tiny::Backwards backwards{false, true, false};
+  for (const int block : {1, 2}) {
+    const tiny::Bits bits =
+        tiny::virtual_ranks(4, backwards, {}, DType::f32, static_cast<std::size_t>(block));
+    CHECK((bits == tiny::virtual_ranks(4, backwards)) == (block == 1));
+    for (const bool reshard : {true, false}) {
+      CAPTURE(block);
+      CAPTURE(reshard);
+      const auto hybrid = tiny::parallel<FullySharded>(
+          "FSDP, replicated", {.reshard_after_forward = reshard, .shard_size = block});
+      for (const tiny::Bits& of_rank : tiny::run(4, {}, training(hybrid, backwards)))
+        CHECK(of_rank == bits);
+    }
+  }
+  const auto uneven = tiny::parallel<FullySharded>("", {.shard_size = 3});
+  CHECK_THROWS_WITH_AS(tiny::run(4, {}, training(uneven, {false})),
+                       doctest::Contains("shard size: expected a divisor of 4 ranks, found 3"),
+                       InputError);
+}
+
 TEST_CASE("several backwards of a step add up, under every strategy") {
   const tiny::Backwards backwards{false, true, false};
   for (const int n : {2, 3}) {

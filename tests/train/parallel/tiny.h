@@ -190,9 +190,10 @@ inline void add(Gradients& sum, const Gradients& more) {
 using Look = std::function<void(const Model&, train::Optimizer&, const std::vector<Gradients>&)>;
 
 /// The same training by n sequential ranks on one device. Each rank's gradients start from zero;
-/// then they are added in rank order. Later reductions are summed separately and added.
+/// then they are added in rank order, within blocks of `block` ranks first. Later reductions are
+/// summed separately and added.
 inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Look& look = {},
-                          DType dtype = DType::f32) {
+                          DType dtype = DType::f32, std::size_t block = 1) {
   Model model;
   model.encoder.transformer()->set_compute_dtype(dtype);
   train::AdamW optimizer(*model.loss, adamw());
@@ -213,7 +214,11 @@ inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Loo
           if (parameter.grad().defined()) mine[parameter.state().get()] = parameter.grad().clone();
       }
       Gradients sum;
-      for (const Gradients& mine : ranks) add(sum, mine);
+      for (std::size_t first = 0; first < ranks.size(); first += block) {
+        Gradients of_block;
+        for (std::size_t rank = first; rank < first + block; ++rank) add(of_block, ranks[rank]);
+        add(sum, of_block);
+      }
       add(total, sum);
       begin = end;
       if (look && end == backwards.end()) look(model, optimizer, ranks);
