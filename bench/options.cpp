@@ -66,14 +66,15 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
   std::string dtype = "f32", transport = "auto", algorithm = "auto", device = "cpu";
-  std::vector<std::string> rows{"all", "unconnected", "pipe"};
+  std::vector<std::string> rows{"all", "unconnected", "pipe", "tensor"};
   rows.insert(rows.end(), train::kStrategies.all.begin(), train::kStrategies.all.end());
   CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
   app.option_defaults()->always_capture_default();
   app.add_option("--strategy", o.strategies,
-                 "rows: unconnected, pipe (a pipeline), " + train::kStrategies.list() +
-                     "; all is none, and on several devices all others but zero2 and pipe, under a "
-                     "launcher without dp")
+                 "rows: unconnected, pipe (a pipeline), tensor (slices of layers), " +
+                     train::kStrategies.list() +
+                     "; all is none, and on several devices all others but zero2, pipe and tensor, "
+                     "under a launcher without dp")
       ->delimiter(',')
       ->check(CLI::IsMember(rows));
   add_device_option(app, device);

@@ -13,6 +13,7 @@
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
+#include "ringlet/train/encoder_tensor_plan.h"
 
 namespace ringlet::bench {
 namespace {
@@ -46,20 +47,16 @@ std::vector<Device> devices_of(const Plan& plan, const ThroughputOptions& option
 /// A step of a pipeline has the rows of a step of DDP, in so many parts for each stage.
 constexpr int kMicroBatchesPerStage = 4;
 
-/// A rank's share of each global batch; all ranks of a pipeline have the same rows.
+/// A rank's share of each global batch.
 Share share_of(const Plan& plan, const comm::Group& group) {
-  if (plan.stages > 1) return {0, 1, plan.devices};
+  if (plan.same_rows()) return {0, 1, plan.devices};
   return {group.rank(), group.size(), plan.devices / group.size()};
 }
 
 std::vector<models::PackedBatch> cut_rows(const models::PackedBatch& batch, int parts) {
   std::vector<models::PackedBatch> all;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    std::vector<std::size_t> rows;
-    for (std::int64_t row = batch.rows * part / parts; row < batch.rows * (part + 1) / parts; ++row)
-      rows.push_back(static_cast<std::size_t>(row));
-    all.push_back(batch.select(rows));
-  }
+  for (std::int64_t part = 0; part < parts; ++part)
+    all.push_back(batch.rows_between(batch.rows * part / parts, batch.rows * (part + 1) / parts));
   return all;
 }
 
@@ -71,8 +68,9 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       source_(make_source(options, share_of(plan, group))),
       group_(group),
       together_(plan.together),
-      dealt_out_(plan.stages > 1 ||
+      dealt_out_(plan.same_rows() ||
                  (plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp)),
+      counts_(!plan.same_rows() || group.rank() == 0),
       strategy_(attach(options, plan)),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
@@ -86,10 +84,13 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
 }
 
 train::AttachedStrategy Runner::attach(const ThroughputOptions& options, const Plan& plan) {
-  comm::Group data = plan.together ? group_ : comm::Group();
+  const comm::Group data = plan.together && !plan.same_rows() ? group_ : comm::Group();
+  if (plan.slices > 1) {
+    models::Transformer& transformer = *source_->model().transformer();
+    train::TensorParallel(transformer, group_, train::encoder_tensor_plan(transformer.config()));
+  }
   if (plan.stages > 1) {
     const train::Mesh mesh = train::make_mesh(group_, {.data = 1, .pipe = plan.stages});
-    data = mesh.data;
     pipeline_ = std::make_shared<train::SentencePipeline>(source_->loss(), options.pipeline, mesh,
                                                           dtype_, nn::UnitPolicy());
   }
@@ -204,7 +205,7 @@ void Runner::count_tokens() {
 }
 
 void Runner::count_step() {
-  if (pipeline_ && group_.rank() != 0) return;  // the same rows
+  if (!counts_) return;
   sum_.real_tokens += static_cast<double>(batch_->real_tokens);
   sum_.padded_tokens += static_cast<double>(batch_->padded_tokens);
   sum_.pairs += static_cast<double>(batch_->rows);
@@ -282,6 +283,8 @@ std::vector<Plan> plan_rows(const ThroughputOptions& options) {
       rows.push_back({name, train::Strategy::none, options.devices, false});
     else if (name == "pipe")
       rows.push_back({name, train::Strategy::ddp, options.devices, true, options.devices});
+    else if (name == "tensor")
+      rows.push_back({name, train::Strategy::ddp, options.devices, true, 1, options.devices});
     else if (const train::Strategy strategy = train::kStrategies.parse(name);
              strategy == train::Strategy::none)
       rows.push_back({name, strategy, 1, true});

@@ -26,6 +26,9 @@ struct Plan {
   int devices = 1;
   bool together = true;  // false: ranks train concurrently and exchange nothing
   int stages = 1;        // of a pipeline: as many as devices, or one
+  int slices = 1;        // of each layer: the same
+  /// Whether all ranks train the same rows.
+  bool same_rows() const { return stages * slices > 1; }
 
   /// Processes of the row; on GPUs threads, except under a launcher. All devices of dp are in one.
   int ranks() const { return strategy == train::Strategy::dp ? 1 : devices; }
@@ -78,6 +81,7 @@ class Runner {
   comm::Group group_;
   bool together_;
   bool dealt_out_;  // the model or its state is distributed over several devices
+  bool counts_;     // this rank's rows are no other's
   std::shared_ptr<train::SentencePipeline> pipeline_;  // null unless the plan has stages
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/models/config.h"
@@ -74,6 +75,12 @@ void PackedBatch::fill_(const PackedBatch& batch) {
   Tensor mine(storage, 0, values.shape(), values.dtype());
   mine.copy_(values);
   *this = over(mine, batch);
+}
+
+PackedBatch PackedBatch::rows_between(std::int64_t begin, std::int64_t end) const {
+  std::vector<std::size_t> selected(static_cast<std::size_t>(end - begin));
+  std::iota(selected.begin(), selected.end(), static_cast<std::size_t>(begin));
+  return select(selected);
 }
 
 PackedBatch PackedBatch::column(std::int64_t c) const {

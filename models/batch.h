@@ -43,6 +43,8 @@ struct PackedBatch {
   void fill_(const PackedBatch& batch);
   /// Selected rows, ascending, on the CPU; they keep their ids and global_rows.
   PackedBatch select(std::span<const std::size_t> rows) const;
+  /// The same of rows [begin, end).
+  PackedBatch rows_between(std::int64_t begin, std::int64_t end) const;
   /// One column as a batch that shares storage; labels stay.
   PackedBatch column(std::int64_t c) const;
 };

@@ -1,7 +1,6 @@
 #include "ringlet/train/sentence_pipeline.h"
 
 #include <cstring>
-#include <numeric>
 #include <set>
 
 #include "ringlet/autograd/functions/index.h"
@@ -30,14 +29,6 @@ models::EmbeddingLoss* if_whole(models::Loss& loss) {
     fail_input("pipeline: ", loss.kind(), " holds a loss that compares the rows of a step; ",
                "expected that loss alone, or local negatives");
   return whole;
-}
-
-/// The layer in a parameter's name, "encoder.layer.3.output.dense.weight".
-std::optional<std::int64_t> layer_of(const std::string& name) {
-  constexpr std::string_view kLayer = "layer.";
-  const std::size_t at = name.find(kLayer);
-  if (at == name.npos) return {};
-  return std::stoll(name.substr(at + kLayer.size()));
 }
 
 /// A batch without labels, as integers.
@@ -79,25 +70,6 @@ models::PackedBatch from_bytes(const std::string& bytes) {
 
 }  // namespace
 
-std::vector<models::LayerRange> cut_layers(const PipelineOptions& options, std::int64_t layers,
-                                           int stages) {
-  std::vector<int> counts = options.layers;
-  for (int s = 0; options.layers.empty() && s < stages; ++s)
-    counts.push_back(static_cast<int>(layers * (s + 1) / stages - layers * s / stages));
-  std::vector<models::LayerRange> ranges;
-  for (const int count : counts) {
-    if (count < 1)
-      fail_input("pipeline layers: expected at least 1 in each of ", stages, " stages, the model ",
-                 "has ", layers);
-    const std::int64_t first = ranges.empty() ? 0 : ranges.back().last;
-    ranges.push_back({first, first + count});
-  }
-  if (static_cast<int>(ranges.size()) != stages || ranges.back().last != layers)
-    fail_input("pipeline layers: expected ", stages, " numbers with the sum ", layers, ", found ",
-               ranges.size(), " with the sum ", ranges.back().last);
-  return ranges;
-}
-
 SentencePipeline::SentencePipeline(models::Loss& loss, PipelineOptions options, const Mesh& mesh,
                                    DType dtype, const nn::UnitPolicy& units)
     : loss_(loss),
@@ -106,8 +78,11 @@ SentencePipeline::SentencePipeline(models::Loss& loss, PipelineOptions options, 
       options_(std::move(options)),
       pipe_(mesh.pipe) {
   if (options_.schedule != PipelineKind::interleaved) options_.chunks = 1;
-  stages_ =
-      cut_layers(options_, transformer_.config().num_hidden_layers, pipe_.size() * options_.chunks);
+  const int stages = pipe_.size() * options_.chunks;
+  if (options_.layers.empty())
+    options_.layers =
+        balanced_layers(layer_costs(options_.balance, loss, transformer_, pipe_), stages);
+  stages_ = cut_layers(options_.layers, transformer_.config().num_hidden_layers, stages);
   std::set<const autograd::VariableState*> below;
   for (const auto& [name, parameter] : transformer_.named_parameters()) {
     below.insert(parameter.state().get());
@@ -186,10 +161,7 @@ void SentencePipeline::cut_rows() {
   batches_.clear();
   const auto n = static_cast<std::int64_t>(micro_batches());
   for (std::int64_t k = 0; k < n; ++k) {
-    const std::int64_t begin = all_.rows * k / n, end = all_.rows * (k + 1) / n;
-    std::vector<std::size_t> rows(static_cast<std::size_t>(end - begin));
-    std::iota(rows.begin(), rows.end(), static_cast<std::size_t>(begin));
-    batches_.push_back(all_.select(rows));
+    batches_.push_back(all_.rows_between(all_.rows * k / n, all_.rows * (k + 1) / n));
   }
 }
 

@@ -9,18 +9,16 @@
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/parallel/pipeline.h"
 #include "ringlet/train/parallel/stage_sharding.h"
+#include "ringlet/train/pipeline_cut.h"
 
 namespace ringlet::train {
 
 struct PipelineOptions {
   PipelineKind schedule = PipelineKind::one_f_one_b;
   int chunks = 2;                // stages of a rank under interleaved-1f1b
-  std::vector<int> layers = {};  // of each stage; empty: near-equal numbers
+  std::vector<int> layers = {};  // of each stage; empty: by `balance`
+  PipelineBalance balance = PipelineBalance::layers;
 };
-
-/// The layers of each stage. InputError unless each stage has some and all layers have one.
-std::vector<models::LayerRange> cut_layers(const PipelineOptions& options, std::int64_t layers,
-                                           int stages);
 
 /// Stage 0 has the embeddings and MPNet's relative position bias, the last one all that follows the
 /// layers: pooling, further modules and the loss. Without gradients, a forward of each rank goes

@@ -39,7 +39,9 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   slice_layers(mesh.tensor);
   std::shared_ptr<SentencePipeline> pipeline = make_pipeline(mesh);
   nn::Module& local = pipeline ? pipeline->stage() : module;
-  check_memory_limit(given.strategy, local, mesh.data.size(), moments_of(given),
+  const int shards =
+      given.strategy_options.shard_size > 0 ? given.strategy_options.shard_size : mesh.data.size();
+  check_memory_limit(given.strategy, local, shards, moments_of(given),
                      given.strategy_options.units);
   strategy_ = AttachedStrategy(given.strategy, local, mesh.data, given.devices, given.dtype,
                                given.strategy_options);

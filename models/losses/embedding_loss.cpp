@@ -1,24 +1,11 @@
 #include "ringlet/models/losses/embedding_loss.h"
 
-#include <numeric>
-
 #include "ringlet/autograd/checkpoint.h"
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
-namespace {
-
-/// Rows [begin, end) of a batch on the CPU.
-PackedBatch rows_of(const PackedBatch& batch, std::int64_t begin, std::int64_t end) {
-  std::vector<std::size_t> rows(static_cast<std::size_t>(end - begin));
-  std::iota(rows.begin(), rows.end(), static_cast<std::size_t>(begin));
-  return batch.select(rows);
-}
-
-}  // namespace
-
 EmbeddingLoss::EmbeddingLoss(SentenceEncoder encoder) : encoder_(std::move(encoder)) {
   register_module("", encoder_.modules());
 }
@@ -45,7 +32,7 @@ Variable EmbeddingLoss::embed(const PackedBatch& batch) const {
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     const std::int64_t begin = std::min(batch.rows, piece * rows);
     const std::int64_t end = std::min(batch.rows, begin + rows);
-    const PackedBatch part = rows_of(batch, begin, end).to(device());
+    const PackedBatch part = batch.rows_between(begin, end).to(device());
     const Variable embeddings =
         autograd::checkpoint([encoder = encoder_, part](const Variable&) { return encoder(part); },
                              Variable(empty({0}, DType::f32, device())));

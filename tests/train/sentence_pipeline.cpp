@@ -123,6 +123,29 @@ TEST_CASE("cuts, recomputation, bf16 and other architectures change no byte") {
     }
 }
 
+TEST_CASE("stages are cut by numbers of layers, by parameters and by measured time") {
+  CHECK(balanced_layers({1, 1, 1, 1, 1, 1}, 3) == std::vector{2, 2, 2});
+  CHECK(balanced_layers({5, 1, 1, 1, 1, 1}, 2) == std::vector{1, 5});
+  CHECK(balanced_layers({1, 1, 1, 9, 1, 1}, 3) == std::vector{3, 1, 2});
+  CHECK(balanced_layers({4, 3}, 2) == std::vector{1, 1});
+  const models::SentenceEncoder encoder = six_layers(models::Architecture::mpnet);
+  models::SoftmaxLoss loss(encoder, 3);
+  models::Transformer& transformer = *encoder.transformer();
+  const std::vector<double> parameters =
+      layer_costs(PipelineBalance::parameters, loss, transformer, {});
+  CHECK(parameters[0] == parameters[1] + 64 * 48 + 16 * 48 + 2 * 48 + 32 * 6);  // embeddings, bias
+  CHECK(parameters[5] == parameters[1] + 3 * 48 * 3 + 3);                       // the loss's head
+  for (const double seconds : layer_costs(PipelineBalance::time, loss, transformer, {}))
+    CHECK(seconds > 0);
+  for (const nn::Parameter& one : loss.parameters()) CHECK_FALSE(one.grad().defined());
+
+  const std::string expected = trained({.mesh = {}});
+  for (const PipelineBalance balance : {PipelineBalance::parameters, PipelineBalance::time}) {
+    const Way way{.mesh = {1, 3}, .strategy = Strategy::ddp, .pipeline = {.balance = balance}};
+    CHECK((trained(way) == expected));
+  }
+}
+
 TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
   const std::string expected = trained({.mesh = {2, 1}, .strategy = Strategy::ddp});
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
@@ -291,7 +314,7 @@ TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   way.pipeline.layers = {3, 2};
   refused(way, "pipeline layers: expected 2 numbers with the sum 6, found 2 with the sum 5");
   way.pipeline.layers = {6, 0};
-  refused(way, "pipeline layers: expected at least 1 in each of 2 stages, the model has 6");
+  refused(way, "pipeline layers: expected at least 1 in each stage, found 0");
   way = two;
   way.mesh = {1, 7};
   refused(way, "pipeline layers: expected at least 1 in each of 7 stages, the model has 6");

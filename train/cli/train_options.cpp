@@ -85,8 +85,11 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
                  train::kPipelines.list());
   command
       .add_option("--pipeline-layers", pipeline.layers,
-                  "Layers of each stage, such as 2,3,3,4; near-equal numbers unless given")
+                  "Layers of each stage, such as 2,3,3,4; by --pipeline-balance unless given")
       ->delimiter(',');
+  add_choice(command, "--pipeline-balance", pipeline.balance, train::kPipelineBalances,
+             "What stages share out evenly: " + train::kPipelineBalances.list() +
+                 "; time is measured first");
   add_number(command, "--bucket-cap-mb", options.bucket_cap_mb, 1e-6, 1e6,
              "ddp: MiB of gradients that are summed at a time (25)");
   const auto add_switch = [&](const char* name, std::optional<bool>& value, const char* help) {
@@ -328,9 +331,13 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
   if (!options.mesh.empty() && strategy == train::Strategy::dp)
     fail_input("--mesh ", options.mesh,
                ": needs a --strategy of several processes: ", of_processes);
-  if (!staged &&
-      (!pipeline.layers.empty() || pipeline.schedule != train::PipelineOptions().schedule))
-    fail_input("--pipeline-schedule and --pipeline-layers: need --mesh with pipe=2 or more");
+  const train::PipelineOptions usual;
+  const bool balances = pipeline.balance != usual.balance;
+  if (!staged && (!pipeline.layers.empty() || balances || pipeline.schedule != usual.schedule))
+    fail_input("--pipeline-schedule, --pipeline-layers and --pipeline-balance: need --mesh with ",
+               "pipe=2 or more");
+  if (balances && !pipeline.layers.empty())
+    fail_input("--pipeline-balance: expected no --pipeline-layers, which decide");
   if (strategy != train::Strategy::none && strategy != train::Strategy::dp) return;
   const auto alone = [&](const char* option, const auto& value) {
     fail_input(option, " ", value, ": needs a --strategy of several processes: ", of_processes);
