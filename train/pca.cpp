@@ -46,6 +46,11 @@ PrincipalComponents Pca::components(std::int64_t k) const {
   const eigen::Matrix<double> covariance =
       (eigen::map<double>(products_) - n * mean.transpose() * mean) / (n - 1);
   if (!covariance.allFinite()) fail_input("principal components: an embedding is not finite");
+  // Rows that are equal but for the rounding of f32, of 2^-24, have squares that differ by its.
+  const double mean_square = eigen::map<double>(products_).trace() / n;
+  if (covariance.trace() <= n * 0x1p-48 * mean_square)
+    fail_input("principal components: expected embeddings that differ, found ", rows_,
+               " equal ones");
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance);  // ascending
   RINGLET_CHECK(solver.info() == Eigen::Success, "[pca] the eigenvalues did not converge");
 

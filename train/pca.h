@@ -28,7 +28,7 @@ class Pca {
   void add(const Tensor& rows);
   std::int64_t rows() const { return rows_; }
   /// The first k components. The covariance divides by rows() - 1. Error unless there are two rows
-  /// and k is in 1 to the columns; InputError where a row was not finite.
+  /// and k is in 1 to the columns; InputError where a row was not finite, or all rows are equal.
   PrincipalComponents components(std::int64_t k) const;
 
  private:

@@ -73,8 +73,13 @@ TEST_CASE("principal components and what is kept are scikit-learn's, in blocks a
 
 TEST_CASE("components that cannot be computed are refused") {
   Pca pca(3);
-  pca.add(ones({1, 3}, DType::f32, Device{}));
+  const Tensor row = tensor<float>({0.1F, -0.7F, 0.3F}).to(Device{}).view({1, 3});
+  pca.add(row);
   CHECK_THROWS_WITH_AS(pca.components(1), "[pca] needs two rows, not 1", Error);
+  for (int i = 0; i < 20; ++i) pca.add(row);
+  CHECK_THROWS_WITH_AS(pca.components(1),
+                       "principal components: expected embeddings that differ, found 21 equal ones",
+                       InputError);
   pca.add(zeros({1, 3}, DType::f32, Device{}));
   CHECK_THROWS_WITH_AS(pca.components(4), "[pca] 4 components of 3 columns", Error);
   CHECK(pca.components(3).variances[1] == doctest::Approx(0));
