@@ -177,9 +177,11 @@ TEST_CASE("bad rows are named with their line and what was expected") {
 
 TEST_CASE("tables that hold nothing to train on are refused") {
   CHECK_THROWS_WITH_AS(read(""), "a.csv: empty: expected at least one row", InputError);
+  CHECK_THROWS_WITH_AS(read("sentence1,sentence2\n"),
+                       "a.csv: empty: expected at least one row, found none", InputError);
   CHECK_THROWS_WITH_AS(
-      read("sentence1,sentence2\n"),
-      "a.csv: empty: expected at least one row, found none (0 without a gold label)", InputError);
+      read("sentence1,sentence2,gold_label\na,b,-\n"),
+      "a.csv: empty: expected at least one row, found none (1 without a gold label)", InputError);
   CHECK_THROWS_AS(read("anchor,label\na,1\n"), InputError);
   CHECK_THROWS_AS(read("sentence1,sentence2,label,score\na,b,1,1\n"), InputError);
   CHECK_THROWS_AS(read("x,y\n1,2\n"), InputError);

@@ -180,8 +180,8 @@ TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
   TextDataset dataset(rows->name(), plan.texts, plan.target);
   while (rows->next()) read_row(*rows, plan, dataset);
   if (dataset.size() == 0) {
-    fail_input(rows->name(), ": empty: expected at least one row, found none (", dataset.skipped(),
-               " without a gold label)");
+    fail_input(rows->name(), ": empty: expected at least one row, found none",
+               dataset.skipped() > 0 ? str(" (", dataset.skipped(), " without a gold label)") : "");
   }
   dataset.shrink_to_fit();
   return dataset;
