@@ -6,13 +6,17 @@
 namespace ringlet::models {
 namespace {
 
-/// Every row of a (N, H) with every row of b (M, H): (N, M). The squares of euclidean distances
-/// are |a|^2 - 2 a b + |b|^2, at least 0.
-Variable all_distances(Distance distance, const Variable& a, const Variable& b) {
-  if (distance == Distance::cosine) return 1.0 - autograd::cosine_similarity_matrix(a, b);
-  const Variable aa = autograd::sum(autograd::square(a), {1}, /*keepdim=*/true);
-  const Variable bb = autograd::view(autograd::sum(autograd::square(b), {1}), {1, b.size(0)});
-  return root(autograd::relu(aa + bb - autograd::matmul(a, b, {.trans_b = true}) * 2));
+/// Every own row (n, H) with every row: (n, N). The squares of euclidean distances are
+/// |a|^2 - 2 a b + |b|^2, at least 0. `self` (n, 1) is the place of each own row.
+Variable all_distances(Distance distance, const Variable& own, const GlobalRows& rows,
+                       const Tensor& self) {
+  const Variable all = rows.gather(own, 1);  // (N, H)
+  if (distance == Distance::cosine) return 1.0 - autograd::cosine_similarity_matrix(own, all);
+  const Variable products = autograd::matmul(own, all, {.trans_b = true});
+  // Squares with the rounding of the products, so that a row is at distance 0 from itself.
+  const Variable squares = autograd::gather(products, 1, self);  // (n, 1)
+  const Variable of_all = autograd::view(rows.gather(squares, 1), {1, rows.size()});
+  return root(autograd::relu(squares + of_all - products * 2));
 }
 
 /// The gradient goes to the first of equal elements, as with torch's max(dim).
@@ -34,15 +38,15 @@ Variable BatchHardTripletLoss::of_embeddings(const Variable& embeddings,
   const auto [own] = columns<1>(kind(), embeddings, batch);
   const GlobalRows rows = global_rows(batch);
   if (rows.size() == 0) return autograd::sum(own);  // without an element to pick
-  const Variable distances = all_distances(options_.distance, own, rows.gather(own, 1));  // (n, N)
   const Tensor labels = rows.gather_values(batch.labels);
   const Tensor same = eq(batch.labels.view({rows.own(), 1}), labels.view({1, rows.size()}));
   const auto numbers = [&](std::int64_t begin, std::int64_t n) {
     return arange(static_cast<double>(begin), static_cast<double>(begin + n), 1, DType::i64,
                   labels.device());
   };
-  const Tensor self = eq(numbers(rows.begin(), rows.own()).view({rows.own(), 1}),
-                         numbers(0, rows.size()).view({1, rows.size()}));
+  const Tensor places = numbers(rows.begin(), rows.own()).view({rows.own(), 1});
+  const Tensor self = eq(places, numbers(0, rows.size()).view({1, rows.size()}));
+  const Variable distances = all_distances(options_.distance, own, rows, places);  // (n, N)
   const auto weight = [&](const Tensor& mask) { return Variable(mask.to(distances.dtype())); };
   const Variable positives = distances * (weight(same) - weight(self));
   const Variable farthest =

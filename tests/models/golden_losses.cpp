@@ -248,6 +248,36 @@ TEST_CASE("losses of degenerate batches are finite") {
   }
 }
 
+TEST_CASE("BatchHard of one label or of equal rows has Sentence Transformers' value") {
+  struct Case {
+    double margin;
+    std::vector<std::int64_t> rows, labels;  // rows of the formula
+    double value, gradient;
+  };
+  const std::vector<Case> cases{{5, {0, 1, 2, 3, 4, 5}, {0, 0, 0, 0, 0, 0}, 5, 0},
+                                {5, {0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}, 2.826302824, .7916797},
+                                {1, {0, 0, 1, 1, 2, 2}, {0, 1, 2, 2, 1, 0}, 2.849427406, .6666667},
+                                {5, {0, 0, 1, 1, 2, 2}, {0, 0, 1, 1, 2, 2}, 2.099998302, .9242926},
+                                {5, {3, 3, 3, 3, 3, 3}, {0, 1, 2, 2, 1, 0}, 5, 0},
+                                {5, {3, 3, 3, 3, 3, 3}, {0, 0, 0, 0, 0, 0}, 5, 0}};
+  const SentenceEncoder encoder = narrow_encoder();
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    for (const Case& degenerate : cases) {
+      CAPTURE(dtype);
+      CAPTURE(degenerate.value);
+      const BatchHardTripletLoss loss(encoder, {Distance::euclidean, degenerate.margin});
+      const Tensor rows = index_select(formula(1), 0, tensor(degenerate.rows, {kRows}));
+      const Variable embeddings(rows.to(dtype), true);
+      const Variable value =
+          loss.of_embeddings(embeddings, batch_of(1, tensor(degenerate.labels, {kRows})));
+      value.backward();
+      const double tolerance = dtype == DType::f64 ? 6e-8 : 1e-5;
+      CHECK(std::abs(value.item<double>() - degenerate.value) <= tolerance);
+      CHECK(std::abs(norm(embeddings.grad()) - degenerate.gradient) <= tolerance);
+    }
+  }
+}
+
 TEST_CASE("losses of no rows are 0") {
   for (const Golden& golden : golden()) {
     CAPTURE(golden.name);
