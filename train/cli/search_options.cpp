@@ -7,6 +7,7 @@
 
 #include "commit.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/cpu/isa.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
@@ -26,11 +27,12 @@ void add_prompt(CLI::App& command, const std::string& texts, std::optional<std::
   command.add_option("--" + texts + "-prompt", prompt, "The text itself instead")->excludes(named);
 }
 
-/// All that decides about embeddings but prompts and texts; another build may round otherwise.
+/// All that decides about embeddings but prompts and texts; another build or instruction set may
+/// round otherwise.
 std::uint64_t model_key(const ModelOptions& options) {
   const std::string settings =
-      str(RINGLET_COMMIT, ' ', options.device, ' ', options.dtype, ' ', options.matmul_precision,
-          ' ', options.max_length, ' ', options.normalize, ' ',
+      str(RINGLET_COMMIT, ' ', cpu::name(cpu::isa()), ' ', options.device, ' ', options.dtype, ' ',
+          options.matmul_precision, ' ', options.max_length, ' ', options.normalize, ' ',
           options.pooling ? static_cast<int>(*options.pooling) : -1);
   return train::mix64(train::hash_folder(models::cached_folder(options.model)),
                       train::hash_text(settings));
@@ -38,9 +40,12 @@ std::uint64_t model_key(const ModelOptions& options) {
 
 train::EmbeddingCache open_cache(const SearchOptions& options) {
   if (options.cache_folder.empty()) return {};
-  const auto model = std::filesystem::weakly_canonical(models::cached_folder(options.model.model));
-  const auto inside =
-      std::filesystem::weakly_canonical(options.cache_folder).lexically_relative(model);
+  // weakly_canonical() alone leaves the name of a missing folder relative.
+  const auto whole = [](const std::filesystem::path& folder) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(folder));
+  };
+  const auto inside = whole(options.cache_folder)
+                          .lexically_relative(whole(models::cached_folder(options.model.model)));
   if (inside.empty() || *inside.begin() != "..")
     fail_input("--cache-folder ", options.cache_folder.string(),
                ": expected one outside the model's");
