@@ -67,6 +67,12 @@ void add_mining_options(CLI::App& command, train::MiningOptions& options) {
   add_number(command, "--num-negatives", options.num_negatives, 1, kMost, "For each anchor")
       ->capture_default_str();
   add_number(command, "--range-min", options.range_min, 0, kMost,
+void check_output(const MineCommand& options) {
+  check_output_file("--output", options.output);
+  check_not_input("--output", options.output, "--data", options.data);
+  check_not_input("--output", options.output, "--corpus", options.corpus);
+}
+
              "Leave out so many of the most similar candidates")
       ->capture_default_str();
   add_number(command, "--range-max", options.range_max, 1, kMost,
@@ -110,7 +116,7 @@ void add_mine(CLI::App& app) {
     comm::run_from_env(
         [&](const comm::Group& world) {
           check_search_options(options->search);
-          if (world.rank() == 0) check_output_file("--output", options->output);
+          if (world.rank() == 0) check_output(*options);
           mine(*options, world);
         },
         launched_options(options->search.timeout));

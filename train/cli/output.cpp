@@ -62,4 +62,11 @@ void check_output_file(std::string_view option, const fs::path& file) {
   try_file(option, folder, file);
 }
 
+void check_not_input(std::string_view option, const fs::path& file, std::string_view reader,
+                     const fs::path& input) {
+  std::error_code error;  // a missing file is no input
+  if (fs::equivalent(file, input, error))
+    fail_input(option, ' ', file.string(), ": ", reader, " reads this file");
+}
+
 }  // namespace ringlet::cli

@@ -68,6 +68,12 @@ void search(const SearchCommand& options, const comm::Group& world) {
     write(options.output, queries, corpus, found);
 }
 
+void check_output(const SearchCommand& options) {
+  check_output_file("--output", options.output);
+  check_not_input("--output", options.output, "--queries", options.queries);
+  check_not_input("--output", options.output, "--corpus", options.corpus);
+}
+
 }  // namespace
 
 void add_search(CLI::App& app) {
@@ -94,8 +100,7 @@ void add_search(CLI::App& app) {
     comm::run_from_env(
         [&](const comm::Group& world) {
           check_search_options(options->search);
-          if (world.rank() == 0 && !options->output.empty())
-            check_output_file("--output", options->output);
+          if (world.rank() == 0 && !options->output.empty()) check_output(*options);
           search(*options, world);
         },
         launched_options(options->search.timeout));
