@@ -48,6 +48,7 @@ void mine(const MineCommand& options, const comm::Group& world) {
   train::HardNegativeMiner miner(texts, embedder.queries(texts.anchors).to(model.device()),
                                  similarity, options.mining, world);
   embedder.corpus(texts.corpus, [&](const Tensor& rows) { miner.add(rows); });
+  check_scores(options.format, similarity);
   const std::vector<train::MinedAnchor> found = miner.finish();
   if (!first) return;
   const std::int64_t num_negatives = options.mining.num_negatives;

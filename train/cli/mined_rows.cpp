@@ -43,6 +43,12 @@ void check_format(const MinedFormat& format, std::int64_t num_negatives) {
                num_negatives);
 }
 
+void check_scores(const MinedFormat& format, train::Similarity similarity) {
+  if (format.format == OutputFormat::labeled_pair && format.scores && !is_product(similarity))
+    fail_input("--output-scores: expected the similarity cosine or dot with labeled-pair, found ",
+               train::kSimilarities(similarity));
+}
+
 MinedRows::MinedRows(const std::filesystem::path& file, const MinedFormat& format,
                      std::int64_t num_negatives, const train::MiningTexts& texts)
     : format_(format),

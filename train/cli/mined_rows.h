@@ -23,6 +23,8 @@ struct MinedFormat {
 
 /// InputError for more columns than `ringlet train` reads.
 void check_format(const MinedFormat& format, std::int64_t num_negatives);
+/// InputError for scores of pairs that are distances: `ringlet train` takes scores as cosines.
+void check_scores(const MinedFormat& format, train::Similarity similarity);
 
 class MinedRows {
  public:

@@ -60,10 +60,8 @@ Report BinaryClassificationEvaluator::report_of(const Tensor& first, const Tenso
     most.*figure.value = -std::numeric_limits<double>::infinity();
   const std::vector<Similarity> similarities = similarities_or(options_.similarities, own);
   for (const Similarity similarity : similarities) {
-    const bool is_distance =
-        similarity == Similarity::euclidean || similarity == Similarity::manhattan;
     BinaryScores found = binary_scores(paired_similarities(similarity, first, second), similar_);
-    if (is_distance) found = negated_thresholds(found);
+    if (!is_product(similarity)) found = negated_thresholds(found);
     const std::string name = str(kSimilarities(similarity), '_');
     for (const Figure& figure : kMetrics) {
       report.add_metric(name + figure.name, found.*figure.value);

@@ -13,6 +13,11 @@ enum class Similarity { cosine, dot, euclidean, manhattan };
 inline constexpr Names<Similarity, 4> kSimilarities{"similarity",
                                                     {"cosine", "dot", "euclidean", "manhattan"}};
 
+/// Whether it is no distance.
+constexpr bool is_product(Similarity similarity) {
+  return similarity == Similarity::cosine || similarity == Similarity::dot;
+}
+
 /// The similarity of two embeddings of n values, computed in f64.
 double similarity_of(Similarity similarity, const float* a, const float* b, std::int64_t n);
 

@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::int64_t kBlockRows = 1024, kBlockQueries = 1024;
 
-bool is_product(Similarity similarity) {
-  return similarity == Similarity::cosine || similarity == Similarity::dot;
-}
-
 void keep(std::vector<Hit>& heap, std::size_t k, const Hit& hit) {
   if (heap.size() == k) {
     if (!is_better(hit, heap.front())) return;
