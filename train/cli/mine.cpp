@@ -1,5 +1,5 @@
 // `ringlet mine`: hard negatives for pairs, from a corpus.
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -26,14 +26,18 @@ struct MineCommand {
   std::filesystem::path output;
 };
 
-train::MiningTexts read_mining_texts(const MineCommand& options) {
-  const train::TextDataset pairs = train::read_dataset(options.data, {.columns = options.columns});
-  if (pairs.columns().size() < 2 || pairs.target() != train::Target::none)
+train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Group& world) {
+  const train::TextDataset pairs =
+      train::read_dataset(options.data, {.columns = options.columns, .needs_texts = true});
+  if (pairs.target() != train::Target::none)
     fail_input("--data ", options.data, ": expected pairs of texts without labels or scores");
+  if (pairs.columns().size() != 2)
+    fail_input("--data ", options.data, ": expected two columns of texts, found ",
+               fmt::format("{}", fmt::join(pairs.columns(), ", ")));
   std::vector<std::string> corpus;
   if (!options.corpus.empty()) corpus = read_documents("--corpus", options.corpus).texts;
   train::MiningTexts texts = mining_texts(pairs, corpus);
-  range_max(options.mining, texts);  // or it is refused
+  of_option("--range-max", [&] { return range_max(options.mining, texts); });  // or it is refused
   return texts;
 }
 
@@ -55,11 +59,11 @@ void mine(const MineCommand& options, const comm::Group& world) {
   MinedRows rows(options.output, options.format, num_negatives, texts);
   for (std::size_t anchor = 0; anchor < found.size(); ++anchor) rows.write(anchor, found[anchor]);
   if (rows.written() == 0)
-    fail_input("--output ", options.output.string(), ": no anchor has ",
+    fail_input("--data ", options.data, ": no anchor has ",
                options.format.format == OutputFormat::n_tuple ? num_negatives : 1,
-               " negative texts that the options leave");
+               " negatives that --corpus and the options leave");
   rows.commit();
-  print_mined(found, miner.skipped(), num_negatives);
+  print_mined(found, texts, miner.skipped(), num_negatives);
   fmt::print("wrote {} rows to {}\n", train::format_whole(rows.written()), options.output.string());
 }
 

@@ -98,14 +98,18 @@ void MinedRows::write_pairs(std::size_t anchor, const MinedAnchor& found) {
   for (const train::Hit& hit : found.negatives) pair(hit.row, 0, hit.score);
 }
 
-void print_mined(const std::vector<MinedAnchor>& found, const train::SkippedCandidates& skipped,
-                 std::int64_t num_negatives) {
+void print_mined(const std::vector<MinedAnchor>& found, const train::MiningTexts& texts,
+                 const train::SkippedCandidates& skipped, std::int64_t num_negatives) {
   std::vector<float> positives, negatives;
-  std::int64_t incomplete = 0;
-  for (const MinedAnchor& anchor : found) {
+  std::int64_t incomplete = 0, own = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const MinedAnchor& anchor = found[i];
     positives.insert(positives.end(), anchor.positive_scores.begin(), anchor.positive_scores.end());
     for (const train::Hit& hit : anchor.negatives) negatives.push_back(hit.score);
     if (std::ssize(anchor.negatives) < num_negatives) ++incomplete;
+    own += std::ranges::any_of(anchor.negatives, [&](const train::Hit& hit) {
+      return texts.corpus[static_cast<std::size_t>(hit.row)] == texts.anchors[i];
+    });
   }
   fmt::print("{:<10} {:>12} {:>9} {:>9} {:>9} {:>9}\n", "score", "count", "mean", "min", "median",
              "max");
@@ -122,6 +126,9 @@ void print_mined(const std::vector<MinedAnchor>& found, const train::SkippedCand
   if (incomplete > 0)
     fmt::print("{} of {} anchors have fewer than {} negatives\n", train::format_whole(incomplete),
                train::format_whole(std::ssize(found)), num_negatives);
+  if (own > 0)
+    fmt::print("{} of {} anchors have their own text as a negative\n", train::format_whole(own),
+               train::format_whole(std::ssize(found)));
 }
 
 }  // namespace ringlet::cli

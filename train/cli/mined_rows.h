@@ -51,8 +51,8 @@ class MinedRows {
 };
 
 /// Prints the scores, the candidates that options left out, and the anchors with fewer negatives
-/// than `num_negatives`.
-void print_mined(const std::vector<train::MinedAnchor>& found,
+/// than `num_negatives` or with their own text among them.
+void print_mined(const std::vector<train::MinedAnchor>& found, const train::MiningTexts& texts,
                  const train::SkippedCandidates& skipped, std::int64_t num_negatives);
 
 }  // namespace ringlet::cli

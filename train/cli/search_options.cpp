@@ -82,7 +82,11 @@ BlockEmbedder::BlockEmbedder(const SearchOptions& options, const models::Sentenc
                      {.batch_tokens = options.batch_tokens,
                       .prompt_name = options.corpus_prompt_name,
                       .prompt = options.corpus_prompt});
-  for (const models::EncodeOptions& how : {queries_, corpus_}) model.prompt(how);  // or it throws
+  const auto check = [&](const char* name, const models::EncodeOptions& how) {
+    of_option(name, [&] { return model.prompt(how); });  // or it is refused
+  };
+  check("--query-prompt-name", queries_);
+  check("--corpus-prompt-name", corpus_);
 }
 
 Tensor BlockEmbedder::queries(const std::vector<std::string>& texts) const {

@@ -45,6 +45,7 @@ struct Plan {
   double scale = 1;
   double min_score = -1;
   int num_labels = 0;
+  bool needs_texts = false;
 };
 
 Plan stsb_plan() { return {kPair, Target::score, "score", kStsbScale, 0}; }
@@ -163,7 +164,11 @@ void read_row(const RowReader& rows, const Plan& plan, TextDataset& dataset) {
     target = read_score(rows, plan);
   }
   std::array<std::string_view, kMaxColumns> texts;
-  for (std::size_t i = 0; i < plan.texts.size(); ++i) texts[i] = rows.text(plan.texts[i]);
+  for (std::size_t i = 0; i < plan.texts.size(); ++i) {
+    texts[i] = rows.text(plan.texts[i]);
+    if (plan.needs_texts && texts[i].empty())
+      rows.fail_here("expected a text in ", quote(plan.texts[i]), ", found none");
+  }
   dataset.add_row(std::span(texts).first(plan.texts.size()), target);
 }
 
@@ -176,7 +181,8 @@ TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
   const std::unique_ptr<RowReader> rows =
       open_rows(std::move(lines), parse_renames(options.columns));
   if (options.missing_columns) options.missing_columns->clear();
-  const Plan plan = make_plan_with_renames(*rows, options);
+  Plan plan = make_plan_with_renames(*rows, options);
+  plan.needs_texts = options.needs_texts;
   TextDataset dataset(rows->name(), plan.texts, plan.target);
   while (rows->next()) read_row(*rows, plan, dataset);
   if (dataset.size() == 0) {

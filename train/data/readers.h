@@ -29,6 +29,8 @@ struct ReadOptions {
   Renames* missing_columns = nullptr;
   /// Classes allowed under `columns`; 0 for any number.
   int num_labels = 0;
+  /// Whether an empty text is InputError.
+  bool needs_texts = false;
   /// Scores are divided by this and must then lie in [-1, 1] (STSB: 5, and in [0, 1]).
   double score_scale = 1;
 };

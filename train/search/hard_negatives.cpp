@@ -57,8 +57,8 @@ std::int64_t range_max(const MiningOptions& options, const MiningTexts& texts) {
   const std::int64_t last =
       options.range_max.value_or(options.range_min + wanted + texts.most_positives);
   if (last - options.range_min < options.num_negatives)
-    fail_input("range_max ", last, ": expected at least ",
-               options.range_min + options.num_negatives, ", range_min plus num_negatives");
+    fail_input("expected a range_max of at least ", options.range_min + options.num_negatives,
+               ", range_min plus num_negatives, found ", last);
   return last;
 }
 

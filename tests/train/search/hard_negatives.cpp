@@ -197,7 +197,7 @@ TEST_CASE("a range without room for the negatives is refused, as are missing row
   CHECK_EQ(range_max({}, texts.mining), 3 + 4);  // anchor 3 has four pairs, two of them equal
   CHECK_EQ(range_max({.range_min = 2, .max_score = 0.5}, texts.mining), 2 + 30 + 4);
   CHECK_THROWS_WITH_AS(range_max({.range_min = 4, .range_max = 6}, texts.mining),
-                       "range_max 6: expected at least 7, range_min plus num_negatives",
+                       "expected a range_max of at least 7, range_min plus num_negatives, found 6",
                        InputError);
   CHECK_THROWS_AS(texts.miner({}).finish(), Error);
 }
