@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "ringlet/core/cpu/isa.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/train/data/readers.h"
 
@@ -122,8 +123,8 @@ TEST_CASE("a summary tells scores, what options left out, and anchors without en
   CHECK(outcome.err.find("4 of 4 documents, ") != std::string::npos);
   const Outcome none = run(job.command("none.jsonl", "--num-negatives 3 --min-score 2"));
   CHECK_EQ(none.code, 2);
-  CHECK(none.err.ends_with("--output " + job.path("none.jsonl") +
-                           ": no anchor has 1 negative texts that the options leave\n"));
+  CHECK(none.err.ends_with("--data " + job.path("pairs.csv") +
+                           ": no anchor has 1 negatives that --corpus and the options leave\n"));
   CHECK_FALSE(fs::exists(job.folder / "none.jsonl"));
 }
 
@@ -184,6 +185,81 @@ TEST_CASE("search gives the best documents of each query, with their ids") {
             .starts_with("query-id,query,corpus-id,score,text\n0,\"It, rains.\",c,-0.0,"));
 }
 
+TEST_CASE("search leaves out lines without text, and shares standard input between ranks") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "corpus.txt", "\nTwo dogs run.\n \nIt rains.\n");
+  const Words search = str("search ", kSearchModel, " --corpus ", (folder / "corpus.txt").string(),
+                           " --top-k 2 --queries -");
+  const Outcome alone = run(search, {.input = "It rains.\n\n"});
+  CHECK_EQ(alone.code, 0);
+  CHECK(alone.out.starts_with("It rains.\n  1.0000  3  It rains.\n"));
+  CHECK_EQ(count(alone.out, "\n"), 3);
+  const Outcome two = run(str("run -n 2 ", ringlet_program()) + search, {.input = "It rains.\n\n"});
+  CHECK_EQ(two.code, 0);
+  CHECK(two.out.starts_with("[0] It rains.\n[0]   1.0000  3  It rains.\n"));
+}
+
+TEST_CASE("an output that the command reads is refused, and kept") {
+  const Mining job;
+  ringlet::write_file(job.folder / "corpus.csv", "id,text\n1,It rains.\n");
+  const auto refused = [&](const Words& command, const char* file, const char* reader) {
+    const std::string before = ringlet::read_file(job.folder / file);
+    check_refused(command, str("--output ", job.path(file), ": ", reader, " reads this file"));
+    CHECK_EQ(ringlet::read_file(job.folder / file), before);
+  };
+  const std::string corpus = " --corpus " + job.path("corpus.csv");
+  refused(job.command("pairs.csv", corpus), "pairs.csv", "--data");
+  refused(job.command("corpus.csv", corpus), "corpus.csv", "--corpus");
+  const auto search = [&](const char* output) {
+    return Words(str("search ", kSearchModel, corpus, " --queries ", job.path("corpus.csv"),
+                     " --output ", job.path(output)));
+  };
+  refused(search("corpus.csv"), "corpus.csv", "--queries");
+}
+
+TEST_CASE("a relative folder keeps embeddings, those of an instruction set apart") {
+  const Mining job;
+  const fs::path before = fs::current_path();
+  fs::current_path(job.folder.path());
+  job.mine("mined.jsonl", "--cache-folder kept");
+  CHECK_EQ(ringlet::list_folder(job.folder / "kept").size(), 2);
+  ::setenv("RINGLET_ISA", "portable", 1);
+  job.mine("portable.jsonl", "--cache-folder kept");
+  ::unsetenv("RINGLET_ISA");
+  fs::current_path(before);
+  const bool has_others = ringlet::cpu::isa() != ringlet::cpu::Isa::portable;
+  CHECK_EQ(ringlet::list_folder(job.folder / "kept").size(), has_others ? 4 : 2);
+}
+
+TEST_CASE("scores of distances are refused in labeled pairs, which train reads as cosines") {
+  const Mining job;
+  const fs::path model = job.folder / "model";
+  fs::copy(kSearchModel, model, fs::copy_options::recursive);
+  ringlet::write_file(model / "config_sentence_transformers.json",
+                      R"({"similarity_fn_name": "euclidean"})");
+  const auto command = [&](const std::string& more) {
+    return Words(str("mine ", model.string(), " --data ", job.path("pairs.csv"), " --output ",
+                     job.path("mined.jsonl"), ' ', more));
+  };
+  check_refused(command("--output-format labeled-pair --output-scores"),
+                "--output-scores: expected the similarity cosine or dot with labeled-pair, found "
+                "euclidean");
+  CHECK_FALSE(fs::exists(job.folder / "mined.jsonl"));
+  CHECK_EQ(run(command("--output-format labeled-pair")).code, 0);
+  CHECK_EQ(run(command("--output-scores")).code, 0);
+}
+
+TEST_CASE("an anchor may be its own negative, and the summary says so") {
+  const Mining job;
+  ringlet::write_file(job.folder / "corpus.txt", "Two dogs run.\n");
+  const Outcome outcome =
+      job.mine("mined.jsonl", "--num-negatives 1 --corpus " + job.path("corpus.txt"));
+  CHECK(contains(outcome.out, "1 of 3 anchors have their own text as a negative\n"));
+  const std::vector<json> rows = rows_of_jsonl(job.folder / "mined.jsonl");
+  CHECK(
+      std::ranges::any_of(rows, [](const json& row) { return row["anchor"] == row["negative"]; }));
+}
+
 TEST_CASE("mine and search refuse files and options that do not fit, and write nothing") {
   const Mining job;
   const auto refused = [&](const std::string& more, const std::string& line) {
@@ -191,7 +267,7 @@ TEST_CASE("mine and search refuse files and options that do not fit, and write n
     CHECK_FALSE(fs::exists(job.folder / "mined.jsonl"));
   };
   refused("--range-min 4 --range-max 6",
-          "range_max 6: expected at least 7, range_min plus num_negatives");
+          "--range-max: expected a range_max of at least 7, range_min plus num_negatives, found 6");
   refused("--query-prompt x --query-prompt-name y", "--query-prompt-name excludes --query-prompt");
   refused("--output-format n-tuple --num-negatives 15",
           "--output-format n-tuple: expected --num-negatives of at most 14, found 15");
@@ -203,7 +279,8 @@ TEST_CASE("mine and search refuse files and options that do not fit, and write n
               ": expected lines of text, found JSON; its name ends in .jsonl");
   check_refused(str("search ", kSearchModel, " --queries - --corpus -"),
                 "--corpus -: --queries reads standard input");
-  refused("--corpus-prompt-name y", "prompt name 'y': expected one of 'document', 'query'");
+  for (const std::string option : {"--query-prompt-name", "--corpus-prompt-name"})
+    refused(option + " y", option + ": prompt name 'y': expected one of 'document', 'query'");
   ringlet::write_file(job.folder / "empty.csv", "id,text\n");
   refused("--corpus " + job.path("empty.csv"),
           "--corpus " + job.path("empty.csv") + ": expected texts, found none");
@@ -212,6 +289,11 @@ TEST_CASE("mine and search refuse files and options that do not fit, and write n
   ringlet::write_file(job.folder / "pairs.csv", "sentence1,sentence2,score\na,b,1\n");
   refused("",
           "--data " + job.path("pairs.csv") + ": expected pairs of texts without labels or scores");
+  ringlet::write_file(job.folder / "pairs.csv", "anchor,positive,negative\na,b,c\n");
+  refused("", "--data " + job.path("pairs.csv") +
+                  ": expected two columns of texts, found anchor, positive, negative");
+  ringlet::write_file(job.folder / "pairs.csv", "anchor,positive\na,b\nc, \n");
+  refused("", job.path("pairs.csv") + ":3: expected a text in 'positive', found none");
   check_refused(str("search ", kSearchModel, " --queries ", job.path("empty.csv"), " --corpus x"),
                 "--queries " + job.path("empty.csv") + ": expected texts, found none");
 }

@@ -35,7 +35,7 @@ train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Gro
     fail_input("--data ", options.data, ": expected two columns of texts, found ",
                fmt::format("{}", fmt::join(pairs.columns(), ", ")));
   std::vector<std::string> corpus;
-  if (!options.corpus.empty()) corpus = read_documents("--corpus", options.corpus).texts;
+  if (!options.corpus.empty()) corpus = read_documents("--corpus", options.corpus, world).texts;
   train::MiningTexts texts = mining_texts(pairs, corpus);
   of_option("--range-max", [&] { return range_max(options.mining, texts); });  // or it is refused
   return texts;
@@ -44,15 +44,15 @@ train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Gro
 /// By all ranks together, where a launcher started several. Each searches for its share of the
 /// anchors; rank 0 writes.
 void mine(const MineCommand& options, const comm::Group& world) {
-  const train::MiningTexts texts = read_mining_texts(options);
+  const train::MiningTexts texts = read_mining_texts(options, world);
   const bool first = world.rank() == 0;
   const models::SentenceEncoder model = open_model(options.search.model, first);
   const train::Similarity similarity = train::own_similarity(model);
+  check_scores(options.format, similarity);
   const BlockEmbedder embedder(options.search, model, world);
   train::HardNegativeMiner miner(texts, embedder.queries(texts.anchors).to(model.device()),
                                  similarity, options.mining, world);
   embedder.corpus(texts.corpus, [&](const Tensor& rows) { miner.add(rows); });
-  check_scores(options.format, similarity);
   const std::vector<train::MinedAnchor> found = miner.finish();
   if (!first) return;
   const std::int64_t num_negatives = options.mining.num_negatives;
@@ -67,17 +67,17 @@ void mine(const MineCommand& options, const comm::Group& world) {
   fmt::print("wrote {} rows to {}\n", train::format_whole(rows.written()), options.output.string());
 }
 
-void add_mining_options(CLI::App& command, train::MiningOptions& options) {
-  constexpr int kMost = 1 << 20;
-  add_number(command, "--num-negatives", options.num_negatives, 1, kMost, "For each anchor")
-      ->capture_default_str();
-  add_number(command, "--range-min", options.range_min, 0, kMost,
 void check_output(const MineCommand& options) {
   check_output_file("--output", options.output);
   check_not_input("--output", options.output, "--data", options.data);
   check_not_input("--output", options.output, "--corpus", options.corpus);
 }
 
+void add_mining_options(CLI::App& command, train::MiningOptions& options) {
+  constexpr int kMost = 1 << 20;
+  add_number(command, "--num-negatives", options.num_negatives, 1, kMost, "For each anchor")
+      ->capture_default_str();
+  add_number(command, "--range-min", options.range_min, 0, kMost,
              "Leave out so many of the most similar candidates")
       ->capture_default_str();
   add_number(command, "--range-max", options.range_max, 1, kMost,

@@ -43,27 +43,35 @@ bool is_table(std::filesystem::path path) {
   return kind == ".csv" || kind == ".tsv" || kind == ".jsonl";
 }
 
-train::TextsById read_documents(const std::string& option, const std::string& input) {
+std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
+  if (world.size() == 1) return texts;
+  const std::string shared = world.all_gather_bytes(nlohmann::json(texts).dump())[0];
+  return nlohmann::json::parse(shared).get<std::vector<std::string>>();
+}
+
+train::TextsById read_documents(const std::string& option, const std::string& input,
+                                const comm::Group& world) {
   train::TextsById found;
+  const auto add = [&](std::string id, std::string_view text) {
+    if (text.empty()) return;
+    found.ids.push_back(std::move(id));
+    found.texts.emplace_back(text);
+  };
   if (is_table(input)) {
-    found = train::read_texts_by_id(input);
+    const train::TextsById rows = train::read_texts_by_id(input);
+    for (std::size_t row = 0; row < rows.ids.size(); ++row) add(rows.ids[row], rows.texts[row]);
   } else {
-    for (const std::string& line : read_texts(input)) {
-      found.ids.push_back(std::to_string(found.ids.size()));
-      found.texts.emplace_back(train::strip(line));
-    }
+    const bool reads = input != "-" || world.rank() == 0;
+    std::vector<std::string> lines = reads ? read_texts(input) : std::vector<std::string>();
+    if (input == "-") lines = share(std::move(lines), world);
+    for (std::size_t line = 0; line < lines.size(); ++line)
+      add(std::to_string(line), train::strip(lines[line]));
     if (!found.texts.empty() && found.texts.front().starts_with('{'))
       fail_input(option, ' ', input,
                  ": expected lines of text, found JSON; its name ends in .jsonl");
   }
   if (found.texts.empty()) fail_input(option, ' ', input, ": expected texts, found none");
   return found;
-}
-
-std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
-  if (world.size() == 1) return texts;
-  const std::string shared = world.all_gather_bytes(nlohmann::json(texts).dump())[0];
-  return nlohmann::json::parse(shared).get<std::vector<std::string>>();
 }
 
 }  // namespace ringlet::cli

@@ -17,12 +17,14 @@ std::vector<std::string> read_texts(const std::string& input);
 
 /// Whether a file's name is that of a table: .csv, .tsv or .jsonl, perhaps with .gz or .zip.
 bool is_table(std::filesystem::path path);
-/// The columns _id or id, and text, of a table; of another file the lines, with their numbers from
-/// 0. White space at both ends is left out. InputError, beginning with `option`, for a file without
-/// texts, and for JSON under another name.
-train::TextsById read_documents(const std::string& option, const std::string& input);
-
 /// The texts that rank 0 has, on all ranks: standard input is its alone, and a file may be.
 std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world);
+
+/// The columns _id or id, and text, of a table; of another file the lines, with their numbers from
+/// 0. White space at both ends and texts without anything else are left out. Each rank reads the
+/// file, but rank 0 standard input. InputError, beginning with `option`, for a file without texts,
+/// and for JSON under another name.
+train::TextsById read_documents(const std::string& option, const std::string& input,
+                                const comm::Group& world);
 
 }  // namespace ringlet::cli

@@ -35,8 +35,7 @@ Similarity of_units(Similarity similarity) {
 MiningTexts mining_texts(const TextDataset& pairs, const std::vector<std::string>& corpus) {
   MiningTexts texts;
   DistinctTexts anchors(texts.anchors), documents(texts.corpus);
-  for (const std::string& text : corpus)
-    if (!text.empty()) documents.add(text);
+  for (const std::string& text : corpus) documents.add(text);
   std::vector<std::int64_t> pairs_of;  // each anchor
   for (std::size_t row = 0; row < pairs.size(); ++row) {
     const RowTexts columns = pairs.texts(row);

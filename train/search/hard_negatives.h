@@ -42,8 +42,7 @@ struct MiningTexts {
   std::vector<std::vector<std::int64_t>> positives;  // of each anchor: rows of the corpus
   std::int64_t most_positives = 0;                   // pairs of one anchor, repeated ones counted
 };
-/// The first two columns of the pairs are an anchor and a positive. Empty texts of the corpus are
-/// left out.
+/// The first two columns of the pairs are an anchor and a positive.
 MiningTexts mining_texts(const TextDataset& pairs, const std::vector<std::string>& corpus = {});
 
 /// The candidates of an anchor. By default num_negatives behind range_min and the most positives
