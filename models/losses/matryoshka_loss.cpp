@@ -16,6 +16,8 @@ MatryoshkaLoss::MatryoshkaLoss(std::shared_ptr<EmbeddingLoss> inner, std::vector
   if (dims_.empty() || dims_.back() < 1 || dims_.front() > width)
     fail_input("MatryoshkaLoss: expected dimensions from 1 to ", width, ", found ",
                dims_.empty() ? "none" : str(dims_.back() < 1 ? dims_.back() : dims_.front()));
+  if (const auto twice = std::ranges::adjacent_find(dims_); twice != dims_.end())
+    fail_input("MatryoshkaLoss: expected each dimension once, found ", *twice, " twice");
   if (inner_->parameters().size() != encoder().modules()->parameters().size())
     fail_input("MatryoshkaLoss: expected a loss without parameters, found ", inner_->kind());
   register_module("loss", inner_);

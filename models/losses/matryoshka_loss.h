@@ -12,8 +12,8 @@ namespace ringlet::models {
 /// The encoder runs once.
 class MatryoshkaLoss final : public EmbeddingLoss {
  public:
-  /// InputError when a dimension is not from 1 to the encoder's. `inner` has no parameters of its
-  /// own: their shapes would depend on the length.
+  /// InputError when a dimension is not from 1 to the encoder's or occurs twice. `inner` has no
+  /// parameters of its own: their shapes would depend on the length.
   MatryoshkaLoss(std::shared_ptr<EmbeddingLoss> inner, std::vector<std::int64_t> dims);
 
   const char* kind() const override { return "MatryoshkaLoss"; }

@@ -98,6 +98,8 @@ TEST_CASE(
   ringlet::write_file(folder / "texts.txt", std::string(40, '\n'));
   const std::string same = (folder / "texts.txt").string();
   refused("--dim 33 --data " + same, "--dim 33: the model's embeddings have 32 numbers");
+  refused("--dim 1 --data " + same,
+          "principal components: expected embeddings that differ, found 40 equal ones");
   refused("--dim 0 --data " + kTwelveTexts,
           "--dim: expected a whole number from 1 to 65536, found '0'");
   refused("--dim 12 --whiten --data " + kTwelveTexts,

@@ -408,6 +408,8 @@ TEST_CASE("each loss trains on its columns, alone and on two ranks") {
                 "--margin: no loss of this run has it");
   check_refused(train(Words{"--data", labelled, "--matryoshka-dims", "8"}),
                 "--matryoshka-dims: softmax needs whole embeddings; expected other losses");
+  check_refused(train(Words{"--data", scores, "--matryoshka-dims", "16,8,16"}),
+                "--matryoshka-dims: MatryoshkaLoss: expected each dimension once, found 16 twice");
   check_refused(train(Words{"--data", scores + ":triplet"}),
                 "--data " + scores + ": loss triplet needs an anchor, a positive and a negative");
   check_refused(train(Words{"--data", scores, "--negatives", "local"}),

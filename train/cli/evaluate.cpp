@@ -149,4 +149,6 @@ void add_evaluate(CLI::App& app) {
   });
 }
 
+    if (options->name.find('/') != std::string::npos)
+      fail_input("--name ", options->name, ": expected a part of a file's name, without '/'");
 }  // namespace ringlet::cli
