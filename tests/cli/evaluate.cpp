@@ -29,6 +29,22 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate prints a table, or one JSON object") {
   CHECK(json["spearman_cosine"] == doctest::Approx(1));
 }
 
+TEST_CASE_FIXTURE(ScoredPairs, "evaluate cuts embeddings as the folder's truncate_dim does") {
+  const std::string pairs = "a dog runs,a dog,1\na dog runs,the cat,0\nthe cat,a cat,0.5\n";
+  const auto cut = nlohmann::json::parse(evaluate(pairs, {"--json", "--truncate-dim", "3"}).out);
+  const std::string model = (folder / "model").string();
+  std::filesystem::copy(RINGLET_TESTS_DIR "/oracles/mpnet", model,
+                        std::filesystem::copy_options::recursive);
+  ringlet::write_file(model + "/config_sentence_transformers.json", R"({"truncate_dim": 3})");
+  const auto own =
+      nlohmann::json::parse(run(str("evaluate --model ", model, " --data ", data, " --json")).out);
+  CHECK_EQ(cut, own);
+  CHECK(cut["pearson_cosine"] !=
+        nlohmann::json::parse(evaluate(pairs, {"--json"}).out)["pearson_cosine"]);
+  check_refused(evaluate(pairs, {"--truncate-dim", "33"}),
+                "--truncate-dim 33: the model's embeddings have 32 numbers");
+}
+
 TEST_CASE_FIXTURE(ScoredPairs, "evaluate refuses what has no correlation, by file") {
   check_refused(evaluate("a,b,0.5\nc,d,0.5\ne,f,0.5\n"),
                 data + ": expected scores that differ, found 3 rows of 0.5");
@@ -39,6 +55,8 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate refuses what has no correlation, by fil
                 data + ":3: score 5 is out of range: expected -1 to 1 (score scale 1)");
   ringlet::write_file(data, "sentence1,sentence2,score\na,b,0\nc,d,1\n");
   check_refused(str("evaluate --model absent --data ", data), "absent: no such folder");
+  check_refused(evaluate("a,b,0\nc,d,1\n", {"--name", "a/b"}),
+                "--name a/b: expected a part of a file's name, without '/'");
   check_refused("evaluate --model absent --data absent.csv",
                 "absent.csv: cannot open: No such file or directory");
 }

@@ -80,26 +80,17 @@ void print_summary(const EncodeOptions& options, std::size_t texts, std::int64_t
              options.output.string(), train::format_count(rate));
 }
 
-models::EncodeOptions encode_options(const EncodeOptions& options,
-                                     const models::SentenceEncoder& model) {
-  models::EncodeOptions how{.batch_tokens = options.batch_tokens,
-                            .prompt_name = options.prompt_name,
-                            .prompt = options.prompt};
-  if (options.truncate_dim > model.dimension())
-    fail_input("--truncate-dim ", options.truncate_dim, ": the model's embeddings have ",
-               model.dimension(), " numbers");
-  if (options.truncate_dim > 0) how.truncate_dim = options.truncate_dim;
-  return how;
-}
-
 /// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.
 void encode(const EncodeOptions& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
   const std::vector<std::string> texts =
       share(first ? read_texts(options.input) : std::vector<std::string>(), world);
   const models::SentenceEncoder model = open_model(options.model, first);
-  models::EncodeOptions how = encode_options(options, model);
-  const std::int64_t dimension = model.encoded_dimension(how.truncate_dim);
+  truncate(model, options.truncate_dim);
+  models::EncodeOptions how{.batch_tokens = options.batch_tokens,
+                            .prompt_name = options.prompt_name,
+                            .prompt = options.prompt};
+  const std::int64_t dimension = model.encoded_dimension();
   std::optional<Sink> sink;
   if (first) sink.emplace(options.output, texts.size(), dimension);
   const auto start = std::chrono::steady_clock::now();
@@ -136,8 +127,7 @@ void add_encode(CLI::App& app) {
       "The folder's prompt that goes before each line, instead of its default one");
   command->add_option("--prompt", options->prompt, "The text itself that goes before each line")
       ->excludes(name);
-  add_number(*command, "--truncate-dim", options->truncate_dim, 1, 1 << 24,
-             "Keep so many leading numbers of each embedding, not normalised again");
+  add_truncate_dim(*command, options->truncate_dim);
   command->add_flag("--json", options->json,
                     "Print one JSON object: texts, dimension, seconds (loading apart), "
                     "tokenizing_s (of them, rank 0's), texts_per_s");

@@ -30,8 +30,9 @@ struct EvaluateOptions {
   std::string corpus, queries;            // empty: next to the data
   std::string teacher;                    // a folder; empty: none
   train::ReadOptions read;
-  std::string name;    // in metrics and names of tables
-  std::string output;  // a folder for tables; empty: none
+  std::string name;               // in metrics and names of tables
+  std::string output;             // a folder for tables; empty: none
+  std::int64_t truncate_dim = 0;  // 0: the folder's
   bool json = false;
   double timeout = 0;  // seconds; 0: GroupOptions' own
 };
@@ -101,6 +102,9 @@ void evaluate(const EvaluateOptions& options, const comm::Group& world) {
   const EvaluationData data =
       options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
   const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);
+  if (options.truncate_dim > 0 && !data.evaluator)
+    fail_input("--truncate-dim: label accuracy needs whole embeddings");
+  truncate(model, options.truncate_dim);
   const train::EvaluationPoint at{.output = options.output, .group = world};
   const train::Report report =
       data.evaluator ? data.evaluator->report(model, at)
@@ -135,6 +139,7 @@ void add_evaluate(CLI::App& app) {
                       "Queries of relevant pairs: id and text (queries.jsonl near --data)");
   command->add_option("--teacher", options->teacher,
                       "A folder: the mean squared distance from its embeddings");
+  add_truncate_dim(*command, options->truncate_dim);
   command->add_option("--columns", options->read.columns, "Renames: NAME_IN_FILE=NAME,...");
   add_score_scale(*command, options->read.score_scale);
   command->add_option("--name", options->name, "Before each metric and in names of tables");
@@ -144,11 +149,11 @@ void add_evaluate(CLI::App& app) {
   add_timeout(*command, options->timeout);
   add_config(*command);
   command->callback([options] {
+    if (options->name.find('/') != std::string::npos)
+      fail_input("--name ", options->name, ": expected a part of a file's name, without '/'");
     comm::run_from_env([&](const comm::Group& world) { evaluate(*options, world); },
                        launched_options(options->timeout));
   });
 }
 
-    if (options->name.find('/') != std::string::npos)
-      fail_input("--name ", options->name, ": expected a part of a file's name, without '/'");
 }  // namespace ringlet::cli

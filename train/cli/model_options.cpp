@@ -69,6 +69,18 @@ void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) 
   encoder.set_max_seq_length(options.max_length);
 }
 
+void add_truncate_dim(CLI::App& command, std::int64_t& columns) {
+  add_number(command, "--truncate-dim", columns, 1, 1 << 24,
+             "Keep so many leading numbers of each embedding, not normalised again");
+}
+
+void truncate(const models::SentenceEncoder& model, std::int64_t columns) {
+  if (columns > model.dimension())
+    fail_input("--truncate-dim ", columns, ": the model's embeddings have ", model.dimension(),
+               " numbers");
+  if (columns > 0) model.set_truncate_dim(columns);
+}
+
 models::SentenceEncoder open_model(const ModelOptions& options, bool tell) {
   const Device device = use_device(options);
   check_no_modules(options);

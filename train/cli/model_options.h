@@ -32,6 +32,10 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
 Device use_device(const ModelOptions& options);
 /// Sets dtype and length; a length that the model cannot take is InputError.
 void apply(const ModelOptions& options, const models::SentenceEncoder& encoder);
+/// --truncate-dim; 0, the default, means the folder's.
+void add_truncate_dim(CLI::App& command, std::int64_t& columns);
+/// Cuts embeddings to so many numbers; InputError if the model has fewer.
+void truncate(const models::SentenceEncoder& model, std::int64_t columns);
 /// Reads the folder --model and tells on stderr, if asked to, which of its weights have no use.
 models::SentenceEncoder open_model(const ModelOptions& options, bool tell = true);
 
