@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
 #include "ringlet/models/losses/batch_hard_triplet_loss.h"
 #include "ringlet/models/losses/contrastive_loss.h"
@@ -22,30 +23,61 @@ using train::TextDataset;
 
 /// A loss's data and options.
 struct Rule {
-  std::size_t fewest, most;  // text columns
-  std::vector<Target> targets;
-  const char* needs;
-  bool compares = false;  // rows of a batch
-  bool scale = false, margin = false, distance = false;
+  std::size_t fewest = 2, most = 2;  // text columns
+  std::vector<Target> targets = {};
+  const char* needs = "";
+  bool compares = false;               // rows of a batch
+  bool scale = false, margin = false;  // a margin is one between distances
 };
 
-const Rule& rule_of(LossKind kind) {
+std::map<LossKind, Rule> make_rules() {
+  using enum LossKind;
   constexpr std::size_t kMost = train::kMaxColumns;
-  const char* const pair_and_score = "a pair of sentences and a score or label";
-  const char* const ranked = "an anchor and a positive without label or score";
-  static const std::vector<Rule> kRules{
-      {2, 2, {Target::label}, "a pair of sentences and a label"},
-      {2, 2, {Target::score}, "a pair of sentences and a score"},
-      {2, 2, {Target::score, Target::label}, pair_and_score, true, true},
-      {2, 2, {Target::score, Target::label}, pair_and_score, true, true},
-      {2, kMost, {Target::none}, ranked, true, true},
-      {2, kMost, {Target::none}, ranked, true, true},
-      {3, 3, {Target::none}, "an anchor, a positive and a negative", false, false, true, true},
-      {2, 2, {Target::score, Target::label}, pair_and_score, false, false, true, true},
-      {2, 2, {Target::label}, "a pair of sentences and a label, 0 or 1", true, false, true, true},
-      {1, 1, {Target::label}, "a sentence and a label", true, false, true, true},
-      {1, kMost, {Target::none}, "sentences without label or score"}};
-  return kRules[static_cast<std::size_t>(kind)];
+  const std::vector<Target> graded{Target::score, Target::label};
+  const Rule ranking{.most = kMost,
+                     .targets = {Target::none},
+                     .needs = "an anchor and a positive without label or score",
+                     .compares = true,
+                     .scale = true};
+  const Rule graded_pairs{.targets = graded,
+                          .needs = "a pair of sentences and a score or label",
+                          .compares = true,
+                          .scale = true};
+  return {{softmax, {.targets = {Target::label}, .needs = "a pair of sentences and a label"}},
+          {cosine, {.targets = {Target::score}, .needs = "a pair of sentences and a score"}},
+          {cosent, graded_pairs},
+          {angle, graded_pairs},
+          {mnrl, ranking},
+          {symmetric, ranking},
+          {triplet,
+           {.fewest = 3,
+            .most = 3,
+            .targets = {Target::none},
+            .needs = "an anchor, a positive and a negative",
+            .margin = true}},
+          {contrastive, {.targets = graded, .needs = graded_pairs.needs, .margin = true}},
+          {online_contrastive,
+           {.targets = {Target::label},
+            .needs = "a pair of sentences and a label, 0 or 1",
+            .compares = true,
+            .margin = true}},
+          {batch_hard,
+           {.fewest = 1,
+            .most = 1,
+            .targets = {Target::label},
+            .needs = "a sentence and a label",
+            .compares = true,
+            .margin = true}},
+          {mse,
+           {.fewest = 1,
+            .most = kMost,
+            .targets = {Target::none},
+            .needs = "sentences without label or score"}}};
+}
+
+const Rule& rule_of(LossKind kind) {
+  static const std::map<LossKind, Rule> kRules = make_rules();
+  return kRules.at(kind);
 }
 
 }  // namespace
@@ -75,7 +107,7 @@ void check_loss_options(const LossOptions& options, const std::vector<LossKind>&
   check("--negatives", options.negatives.has_value(), &Rule::compares);
   check("--scale", options.scale.has_value(), &Rule::scale);
   check("--margin", options.margin.has_value(), &Rule::margin);
-  check("--distance", options.distance.has_value(), &Rule::distance);
+  check("--distance", options.distance.has_value(), &Rule::margin);
   for (const LossKind whole : {LossKind::softmax, LossKind::mse})
     if (!options.matryoshka_dims.empty() && std::ranges::find(losses, whole) != losses.end())
       fail_input("--matryoshka-dims: ", kLosses(whole),
