@@ -26,7 +26,7 @@ Variable pick(const Variable& x, const Tensor& index) {
 
 }  // namespace
 
-BatchHardTripletLoss::BatchHardTripletLoss(SentenceEncoder encoder, TripletOptions options)
+BatchHardTripletLoss::BatchHardTripletLoss(SentenceEncoder encoder, MarginOptions options)
     : EmbeddingLoss(std::move(encoder)), options_(options) {
   RINGLET_CHECK(options.distance != Distance::manhattan,
                 "[BatchHardTripletLoss] distance: expected euclidean or cosine, found manhattan");

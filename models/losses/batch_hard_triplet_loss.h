@@ -2,8 +2,8 @@
 // Hermans et al., In Defense of the Triplet Loss for Person Re-Identification, 2017.
 #pragma once
 
+#include "ringlet/models/losses/distance.h"
 #include "ringlet/models/losses/embedding_loss.h"
-#include "ringlet/models/losses/triplet_loss.h"
 
 namespace ringlet::models {
 
@@ -14,7 +14,7 @@ namespace ringlet::models {
 class BatchHardTripletLoss final : public EmbeddingLoss {
  public:
   /// The distance is euclidean or cosine.
-  explicit BatchHardTripletLoss(SentenceEncoder encoder, TripletOptions options = {});
+  explicit BatchHardTripletLoss(SentenceEncoder encoder, MarginOptions options = {});
   const char* kind() const override { return "BatchHardTripletLoss"; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
     return std::make_shared<BatchHardTripletLoss>(encoder_of(cloner), options_);
@@ -24,12 +24,10 @@ class BatchHardTripletLoss final : public EmbeddingLoss {
 
  protected:
   bool compares_rows() const override { return true; }
-  std::string settings() const override {
-    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
-  }
+  std::string settings() const override { return options_.settings(); }
 
  private:
-  TripletOptions options_;
+  MarginOptions options_;
 };
 
 }  // namespace ringlet::models

@@ -7,16 +7,14 @@
 
 namespace ringlet::models {
 
-struct ContrastiveOptions {
-  Distance distance = Distance::cosine;
-  double margin = 0.5;  // for pairs with label 0
-};
+/// The margin is that of pairs with label 0.
+inline constexpr MarginOptions kContrastiveMargin{.distance = Distance::cosine, .margin = 0.5};
 
 /// Mean over rows of (y D^2 + (1 - y) max(0, margin - D)^2) / 2; batches are pairs with labels or
 /// scores y from 0 to 1.
 class ContrastiveLoss final : public EmbeddingLoss {
  public:
-  explicit ContrastiveLoss(SentenceEncoder encoder, ContrastiveOptions options = {})
+  explicit ContrastiveLoss(SentenceEncoder encoder, MarginOptions options = kContrastiveMargin)
       : EmbeddingLoss(std::move(encoder)), options_(options) {}
   const char* kind() const override { return "ContrastiveLoss"; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
@@ -25,11 +23,9 @@ class ContrastiveLoss final : public EmbeddingLoss {
   Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const override;
 
  private:
-  std::string settings() const override {
-    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
-  }
+  std::string settings() const override { return options_.settings(); }
 
-  ContrastiveOptions options_;
+  MarginOptions options_;
 };
 
 /// The sum of D^2 over positives that are farther than some negative. Negatives that are nearer
@@ -37,7 +33,8 @@ class ContrastiveLoss final : public EmbeddingLoss {
 /// a kind is missing, the mean of the other's distances takes its place.
 class OnlineContrastiveLoss final : public EmbeddingLoss {
  public:
-  explicit OnlineContrastiveLoss(SentenceEncoder encoder, ContrastiveOptions options = {})
+  explicit OnlineContrastiveLoss(SentenceEncoder encoder,
+                                 MarginOptions options = kContrastiveMargin)
       : EmbeddingLoss(std::move(encoder)), options_(options) {}
   const char* kind() const override { return "OnlineContrastiveLoss"; }
   /// It selects rows on the host.
@@ -49,12 +46,10 @@ class OnlineContrastiveLoss final : public EmbeddingLoss {
 
  protected:
   bool compares_rows() const override { return true; }
-  std::string settings() const override {
-    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
-  }
+  std::string settings() const override { return options_.settings(); }
 
  private:
-  ContrastiveOptions options_;
+  MarginOptions options_;
 };
 
 }  // namespace ringlet::models

@@ -11,6 +11,16 @@ namespace ringlet::models {
 enum class Distance : std::uint8_t { cosine, euclidean, manhattan };
 inline constexpr Names<Distance, 3> kDistances{"distance", {"cosine", "euclidean", "manhattan"}};
 
+/// Options of the losses with a margin between distances.
+struct MarginOptions {
+  Distance distance = Distance::euclidean;
+  double margin = 5;
+
+  std::string settings() const {
+    return str(", margin ", margin, ", distance ", kDistances(distance));
+  }
+};
+
 /// The square root of x, which is not negative; its gradient at 0 is 0.
 inline Variable root(const Variable& x) {
   const Tensor zero = scalar_like(0, x.tensor());

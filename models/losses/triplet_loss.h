@@ -6,15 +6,10 @@
 
 namespace ringlet::models {
 
-struct TripletOptions {
-  Distance distance = Distance::euclidean;
-  double margin = 5;
-};
-
 /// Mean over rows of max(0, D(anchor, positive) - D(anchor, negative) + margin).
 class TripletLoss final : public EmbeddingLoss {
  public:
-  explicit TripletLoss(SentenceEncoder encoder, TripletOptions options = {})
+  explicit TripletLoss(SentenceEncoder encoder, MarginOptions options = {})
       : EmbeddingLoss(std::move(encoder)), options_(options) {}
   const char* kind() const override { return "TripletLoss"; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
@@ -23,11 +18,9 @@ class TripletLoss final : public EmbeddingLoss {
   Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const override;
 
  private:
-  std::string settings() const override {
-    return str(", margin ", options_.margin, ", distance ", kDistances(options_.distance));
-  }
+  std::string settings() const override { return options_.settings(); }
 
-  TripletOptions options_;
+  MarginOptions options_;
 };
 
 }  // namespace ringlet::models

@@ -82,13 +82,13 @@ std::vector<Golden> golden() {
   const auto symmetric =
       std::make_shared<MultipleNegativesRankingLoss>(encoder, RankingOptions{.symmetric = true});
   const auto triplet = [&](Distance distance, double margin) {
-    return std::make_shared<TripletLoss>(encoder, TripletOptions{distance, margin});
+    return std::make_shared<TripletLoss>(encoder, MarginOptions{distance, margin});
   };
   const auto contrastive = [&](Distance distance, double margin) {
-    return std::make_shared<ContrastiveLoss>(encoder, ContrastiveOptions{distance, margin});
+    return std::make_shared<ContrastiveLoss>(encoder, MarginOptions{distance, margin});
   };
   const auto batch_hard = [&](Distance distance, double margin) {
-    return std::make_shared<BatchHardTripletLoss>(encoder, TripletOptions{distance, margin});
+    return std::make_shared<BatchHardTripletLoss>(encoder, MarginOptions{distance, margin});
   };
   const auto angle = std::make_shared<AnglELoss>(encoder);
   const auto mse = std::make_shared<MSELoss>(encoder);

@@ -165,12 +165,12 @@ std::shared_ptr<models::EmbeddingLoss> plain_loss(LossKind kind, const LossOptio
                                                   int classes) {
   const double scale = options.scale.value_or(20);
   const models::RankingOptions ranking{scale, kind == LossKind::symmetric};
-  models::TripletOptions triplet;
-  triplet.margin = options.margin.value_or(triplet.margin);
-  triplet.distance = options.distance.value_or(triplet.distance);
-  models::ContrastiveOptions contrastive;
-  contrastive.margin = options.margin.value_or(contrastive.margin);
-  contrastive.distance = options.distance.value_or(contrastive.distance);
+  const auto or_usual = [&](const models::MarginOptions& usual) {
+    return models::MarginOptions{options.distance.value_or(usual.distance),
+                                 options.margin.value_or(usual.margin)};
+  };
+  const models::MarginOptions triplet = or_usual({}),
+                              contrastive = or_usual(models::kContrastiveMargin);
   switch (kind) {
     case LossKind::softmax:
       return std::make_shared<models::SoftmaxLoss>(encoder, classes);
