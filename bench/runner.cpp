@@ -91,14 +91,15 @@ train::AttachedStrategy Runner::attach(const ThroughputOptions& options, const P
   }
   if (plan.stages > 1) {
     const train::Mesh mesh = train::make_mesh(group_, {.data = 1, .pipe = plan.stages});
-    pipeline_ = std::make_shared<train::SentencePipeline>(source_->loss(), options.pipeline, mesh,
-                                                          dtype_, nn::UnitPolicy());
+    pipeline_ = std::make_shared<train::SentencePipeline>(
+        source_->loss(), std::max<std::size_t>(1, options.data.size()),
+        kMicroBatchesPerStage * plan.stages, options.pipeline, mesh, dtype_, nn::UnitPolicy());
   }
   nn::Module& local = pipeline_ ? pipeline_->stage() : source_->loss();
   train::AttachedStrategy strategy(
       plan.strategy, local, data, devices_of(plan, options), options.dtype,
       {.timed = true, .on_note = [](const std::string& line) { std::cerr << line << std::endl; }});
-  if (pipeline_) pipeline_->start(kMicroBatchesPerStage * plan.stages, strategy.paused());
+  if (pipeline_) pipeline_->start(strategy);
   return strategy;
 }
 

@@ -119,7 +119,7 @@ std::string Membership::chain_from(int name) const {
     store->set(key(me()), std::to_string(name));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     for (std::set<int> seen{me()}; seen.insert(name).second;) {
-      name = std::stoi(store->get(key(name), Timeout(1)));
+      name = std::stoi(store->get(key(name), Timeout(100)));
       chain += str(", which waits for rank ", name);
     }
   } catch (const Error&) {  // the last rank of the chain has not timed out

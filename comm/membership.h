@@ -44,7 +44,7 @@ struct Membership {
   /// Ends the group unless the peer's call is this rank's.
   void compare(int peer, const Call& theirs, const Call& mine) const;
   /// ", which waits for rank 3", if the rank `name` has timed out, too, and so on along the chain.
-  /// Returns after 0.5 s: ranks that wait for each other time out one shortly after another.
+  /// Waits 0.5 s first: ranks that wait for each other time out one shortly after another.
   std::string chain_from(int name) const;
   /// "rank 1 waited 5 s", the group's timeout.
   std::string waited() const;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/tensor/random.h"
 
@@ -109,6 +110,8 @@ std::vector<int> balanced_layers(const std::vector<double>& costs, int stages) {
 
 std::vector<models::LayerRange> cut_layers(const std::vector<int>& counts, std::int64_t layers,
                                            int stages) {
+  if (static_cast<int>(counts.size()) != stages)
+    fail_input("pipeline layers: expected ", stages, " numbers, found ", counts.size());
   std::vector<models::LayerRange> ranges;
   std::int64_t end = 0;
   for (const int count : counts) {
@@ -116,9 +119,7 @@ std::vector<models::LayerRange> cut_layers(const std::vector<int>& counts, std::
     ranges.push_back({end, end + count});
     end += count;
   }
-  if (static_cast<int>(ranges.size()) != stages || end != layers)
-    fail_input("pipeline layers: expected ", stages, " numbers with the sum ", layers, ", found ",
-               ranges.size(), " with the sum ", end);
+  if (end != layers) fail_input("pipeline layers: expected the sum ", layers, ", found ", end);
   return ranges;
 }
 
@@ -126,7 +127,8 @@ std::optional<std::int64_t> layer_of(const std::string& name) {
   constexpr std::string_view kLayer = "layer.";
   const std::size_t at = name.find(kLayer);
   if (at == name.npos) return {};
-  return std::stoll(name.substr(at + kLayer.size()));
+  const std::size_t begin = at + kLayer.size();
+  return parse_number<std::int64_t>(name.substr(begin, name.find('.', begin) - begin));
 }
 
 }  // namespace ringlet::train

@@ -5,7 +5,6 @@
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/view.h"
-#include "ringlet/train/data/hash.h"
 
 namespace ringlet::train {
 namespace {
@@ -22,13 +21,14 @@ models::Transformer& transformer_of(models::Loss& loss) {
   return **found.begin();
 }
 
-models::EmbeddingLoss* if_whole(models::Loss& loss) {
-  if (!loss.spans_ranks(0)) return nullptr;
-  auto* const whole = dynamic_cast<models::EmbeddingLoss*>(&loss);
-  if (!whole)
+models::EmbeddingLoss* if_whole(models::Loss& loss, std::size_t datasets) {
+  bool whole = false;
+  for (std::size_t i = 0; i < datasets; ++i) whole = whole || loss.spans_ranks(i);
+  auto* const alone = dynamic_cast<models::EmbeddingLoss*>(&loss);
+  if (whole && !alone)
     fail_input("pipeline: ", loss.kind(), " holds a loss that compares the rows of a step; ",
                "expected that loss alone, or local negatives");
-  return whole;
+  return whole ? alone : nullptr;
 }
 
 /// A batch without labels, as integers.
@@ -70,14 +70,18 @@ models::PackedBatch from_bytes(const std::string& bytes) {
 
 }  // namespace
 
-SentencePipeline::SentencePipeline(models::Loss& loss, PipelineOptions options, const Mesh& mesh,
-                                   DType dtype, const nn::UnitPolicy& units)
+SentencePipeline::SentencePipeline(models::Loss& loss, std::size_t datasets, int micro_batches,
+                                   PipelineOptions options, const Mesh& mesh, DType dtype,
+                                   const nn::UnitPolicy& units)
     : loss_(loss),
       transformer_(transformer_of(loss)),
-      whole_(if_whole(loss)),
+      whole_(if_whole(loss, datasets)),
+      micro_batches_(micro_batches),
       options_(std::move(options)),
       pipe_(mesh.pipe) {
   if (options_.schedule != PipelineKind::interleaved) options_.chunks = 1;
+  Pipeline::check(options_.schedule, {pipe_.size(), micro_batches, options_.chunks},
+                  whole_ != nullptr);
   const int stages = pipe_.size() * options_.chunks;
   if (options_.layers.empty())
     options_.layers =
@@ -89,32 +93,31 @@ SentencePipeline::SentencePipeline(models::Loss& loss, PipelineOptions options, 
     if (name.ends_with("relative_attention_bias.weight")) bias_ = parameter.shape();
   }
   const auto place_of = [&](const nn::Unit& unit) -> StageSharding::Place {
-    std::set<int> ranks;
+    std::set<std::pair<int, bool>> places;
     for (const nn::PlacedParameter& slot : unit.parameters) {
-      if (!below.contains(slot.parameter.state().get()))
-        return {rank_of(stages_.size() - 1), /*everywhere=*/true};
-      std::size_t stage = 0;
-      if (const auto layer = layer_of(slot.name))
+      const bool after = !below.contains(slot.parameter.state().get());
+      std::size_t stage = after ? stages_.size() - 1 : 0;
+      if (const auto layer = after ? std::nullopt : layer_of(slot.name))
         while (stages_[stage].last <= *layer) ++stage;
-      ranks.insert(rank_of(stage));
+      places.emplace(rank_of(stage), after);
     }
-    if (ranks.size() > 1)
+    if (places.size() > 1)
       fail_input("units: '", unit.name, "' has layers of several stages of the pipeline");
-    return {*ranks.begin(), false};
+    return {places.begin()->first, places.begin()->second};
   };
   sharding_ = std::make_shared<StageSharding>(loss, units, place_of, mesh, dtype);
 }
 
-void SentencePipeline::start(int micro_batches, std::shared_ptr<int> pause) {
-  sharding_->attach();
+void SentencePipeline::start(const AttachedStrategy& strategy) {
+  sharding_->attach(std::make_shared<AttachedStrategy>(strategy));
   transformer_.set_runner(this);
   std::vector<Pipeline::Forward> chunks;
   for (int chunk = 0; chunk < options_.chunks; ++chunk)
     chunks.push_back(forward_of(chunk * pipe_.size() + pipe_.rank()));
   Pipeline::Options options{.kind = options_.schedule,
-                            .micro_batches = micro_batches,
+                            .micro_batches = micro_batches_,
                             .device = loss_.device(),
-                            .pause = std::move(pause)};
+                            .pause = strategy.paused()};
   if (whole_)
     options.whole_loss = [this](const auto& outputs, auto& grads) {
       return whole_loss(outputs, grads);
@@ -144,10 +147,12 @@ std::vector<Pipeline::Message> SentencePipeline::messages(const models::PackedBa
   return all;
 }
 
-double SentencePipeline::step(std::vector<models::PackedBatch> micro_batches) {
-  batches_ = std::move(micro_batches);
+double SentencePipeline::step(std::vector<models::PackedBatch> batches) {
+  batches_ = std::move(batches);
   if (whole_) cut_rows();
-  check_same_rows();
+  RINGLET_CHECK_EQ(batches_.size(), static_cast<std::size_t>(micro_batches()),
+                   "[pipeline] micro-batches of a step");
+  received_.clear();
   for (models::PackedBatch& batch : batches_)
     batch = whole_ ? batch.to(loss_.device()) : loss_.placed(batch);
   const double loss = pipeline_->run();
@@ -160,25 +165,8 @@ void SentencePipeline::cut_rows() {
   all_ = batches_.at(0);
   batches_.clear();
   const auto n = static_cast<std::int64_t>(micro_batches());
-  for (std::int64_t k = 0; k < n; ++k) {
+  for (std::int64_t k = 0; k < n; ++k)
     batches_.push_back(all_.rows_between(all_.rows * k / n, all_.rows * (k + 1) / n));
-  }
-}
-
-/// The ranks of a pipeline draw the same rows, and rely on it for the sizes of messages.
-void SentencePipeline::check_same_rows() const {
-  std::string mine;
-  for (const models::PackedBatch& batch : batches_) {
-    const std::uint64_t hash = hash_text(to_bytes(batch));
-    mine.append(reinterpret_cast<const char*>(&hash), sizeof hash);
-  }
-  const std::vector<std::string> all = pipe_.all_gather_bytes(mine);
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    const auto [here, there] = std::ranges::mismatch(all[0], all[rank]);
-    if (here == all[0].end() && there == all[rank].end()) continue;
-    fail("[pipeline] micro-batch ", (here - all[0].begin()) / 8, " of rank ", rank,
-         " of the pipeline has other rows than that of rank 0");
-  }
 }
 
 Tensor SentencePipeline::whole_loss(const std::vector<Tensor>& outputs,

@@ -7,6 +7,7 @@
 
 #include "ringlet/models/losses/embedding_loss.h"
 #include "ringlet/models/transformer.h"
+#include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/parallel/pipeline.h"
 #include "ringlet/train/parallel/stage_sharding.h"
 #include "ringlet/train/pipeline_cut.h"
@@ -27,19 +28,23 @@ class SentencePipeline final : public models::BatchRunner {
  public:
   /// Releases the parameters of other stages. `loss` must outlive this, and holds one transformer,
   /// which computes in `dtype`. A loss that compares the rows of a step needs schedule gpipe.
-  SentencePipeline(models::Loss& loss, PipelineOptions options, const Mesh& mesh, DType dtype,
+  /// `datasets` are those of the loss. InputError, with nothing released, for a schedule or a cut
+  /// that does not fit.
+  SentencePipeline(models::Loss& loss, std::size_t datasets, int micro_batches,
+                   PipelineOptions options, const Mesh& mesh, DType dtype,
                    const nn::UnitPolicy& units);
   ~SentencePipeline() override { transformer_.set_runner(nullptr); }
 
-  /// The strategy over the axis `data` is attached to it, then start() is called.
+  /// The strategy over the axis `data` is attached to it, with stage_units(); then start() is
+  /// called with that strategy.
   nn::Module& stage() { return sharding_->stage(); }
-  /// `pause`: that strategy's switch.
-  void start(int micro_batches, std::shared_ptr<int> pause);
-  int micro_batches() const { return pipeline_->micro_batches(); }
+  nn::UnitPolicy stage_units() const { return sharding_->stage_units(); }
+  void start(const AttachedStrategy& strategy);
+  int micro_batches() const { return micro_batches_; }
 
   /// Forward and backward of a step's micro-batches, on the CPU; its loss, on all ranks. The bits
   /// are those of gradient accumulation. A loss that spans ranks gets one batch, which is cut here.
-  double step(std::vector<models::PackedBatch> micro_batches);
+  double step(std::vector<models::PackedBatch> batches);
 
   Variable run(const models::PackedBatch& batch) override;
 
@@ -50,13 +55,13 @@ class SentencePipeline final : public models::BatchRunner {
   std::vector<Pipeline::Message> messages(const models::PackedBatch& batch) const;
   Tensor whole_loss(const std::vector<Tensor>& outputs, std::vector<Tensor>& grads);
   void cut_rows();
-  void check_same_rows() const;
   Variables run_stages(const models::PackedBatch& batch, int owner, std::vector<comm::Work>& sends);
   int rank_of(std::size_t stage) const { return static_cast<int>(stage) % pipe_.size(); }
 
   models::Loss& loss_;
   models::Transformer& transformer_;
   models::EmbeddingLoss* whole_;  // the loss, if it compares the rows of a step
+  int micro_batches_;
   PipelineOptions options_;
   comm::Group pipe_;
   std::vector<models::LayerRange> stages_;

@@ -7,6 +7,7 @@
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
+#include "ringlet/train/same_rows.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/timeline.h"
 
@@ -100,6 +101,7 @@ StepResult SentenceTask::step() {
     if (pipeline_) {
       of_pipeline.push_back(batch);
     } else {
+      check_same_rows(same_rows_, rank_, {&batch, 1});
       std::optional<NoSync> no_sync;
       if (micro + 1 < micros) no_sync.emplace(pause_);
       // Each value is its part of the mean over the step's global batch.
@@ -111,6 +113,7 @@ StepResult SentenceTask::step() {
     result.dataset = batch.dataset;
   }
   if (pipeline_) {
+    check_same_rows(same_rows_, rank_, of_pipeline);
     const TimelinePhase phase("pipeline");
     const models::PackedBatch last = of_pipeline.back();
     add_loss(full({1}, pipeline_->step(std::move(of_pipeline)), DType::f64, Device{}));

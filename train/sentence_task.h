@@ -31,6 +31,11 @@ class SentenceTask final : public TrainingTask {
   bool use_graphs(std::shared_ptr<StepGraphs> graphs) override;
   /// From now on `pipeline` runs the batches of a step together.
   void use_pipeline(std::shared_ptr<SentencePipeline> pipeline) { pipeline_ = std::move(pipeline); }
+  /// Each batch is compared over these ranks; see check_same_rows.
+  void set_same_rows(comm::Group group, int rank) {
+    same_rows_ = std::move(group);
+    rank_ = rank;
+  }
   UpdateArguments arguments() const override;
   std::vector<std::string> dataset_names() const override;
   std::vector<EpochRows> epoch_rows(std::size_t epoch) const override;
@@ -53,6 +58,8 @@ class SentenceTask final : public TrainingTask {
   Loader loader_;
   std::shared_ptr<StepGraphs> graphs_;
   std::shared_ptr<SentencePipeline> pipeline_;
+  comm::Group same_rows_;
+  int rank_ = 0;                   // of the world
   std::set<std::size_t> checked_;  // data sets with a loss that reaches all it should
 };
 

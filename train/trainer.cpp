@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/encoder_tensor_plan.h"
@@ -36,40 +35,38 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   job_.total_steps =
       given.max_steps > 0 ? given.max_steps : steps_of_epochs(*job_.task, given.num_train_epochs);
   const Mesh& mesh = job_.mesh = make_mesh(job_.group, given.mesh);
-  slice_layers(mesh.tensor);
-  std::shared_ptr<SentencePipeline> pipeline = make_pipeline(mesh);
+  auto* const sentences = dynamic_cast<SentenceTask*>(job_.task.get());
+  if (mesh.same_rows.size() > 1 && !sentences)
+    fail_input("mesh: the axes pipe and tensor are for sentence encoders");
+  if (mesh.tensor.size() > 1) slice_layers(mesh.tensor);
+  std::shared_ptr<SentencePipeline> pipeline;
+  if (mesh.pipe.size() > 1)
+    pipeline = std::make_shared<SentencePipeline>(
+        dynamic_cast<models::Loss&>(module), sentences->dataset_names().size(),
+        static_cast<int>(given.gradient_accumulation_steps), given.pipeline, mesh, given.dtype,
+        given.strategy_options.units);
   nn::Module& local = pipeline ? pipeline->stage() : module;
-  const int shards =
-      given.strategy_options.shard_size > 0 ? given.strategy_options.shard_size : mesh.data.size();
-  check_memory_limit(given.strategy, local, shards, moments_of(given),
-                     given.strategy_options.units);
-  strategy_ = AttachedStrategy(given.strategy, local, mesh.data, given.devices, given.dtype,
-                               given.strategy_options);
+  StrategyOptions options = given.strategy_options;
+  if (pipeline) options.units = pipeline->stage_units();
+  const int shards = options.shard_size > 0 ? options.shard_size : mesh.data.size();
+  check_memory_limit(given.strategy, local, shards, moments_of(given), options.units);
+  strategy_ =
+      AttachedStrategy(given.strategy, local, mesh.data, given.devices, given.dtype, options);
   job_.task->set_pause(strategy_.paused());
+  if (sentences) sentences->set_same_rows(mesh.same_rows, job_.group.rank());
   if (!pipeline) return;
-  pipeline->start(static_cast<int>(given.gradient_accumulation_steps), strategy_.paused());
-  dynamic_cast<SentenceTask&>(*job_.task).use_pipeline(std::move(pipeline));
+  pipeline->start(strategy_);
+  sentences->use_pipeline(std::move(pipeline));
 }
 
 void Trainer::slice_layers(const comm::Group& group) const {
-  if (group.size() == 1) return;
-  std::set<const models::Transformer*> cut;  // one may be held in several places
-  job_.task->module().visit([&](const std::string&, nn::Module& below) {
-    auto* const transformer = dynamic_cast<models::Transformer*>(&below);
-    if (transformer && cut.insert(transformer).second)
-      TensorParallel(*transformer, group, encoder_tensor_plan(transformer->config()));
+  nn::Module& module = job_.task->module();
+  const models::Transformer* found = nullptr;
+  module.visit([&](const std::string&, nn::Module& below) {
+    if (!found) found = dynamic_cast<const models::Transformer*>(&below);
   });
-  if (cut.empty()) fail_input("mesh tensor=", group.size(), ": expected a transformer, found none");
-}
-
-std::shared_ptr<SentencePipeline> Trainer::make_pipeline(const Mesh& mesh) const {
-  if (mesh.pipe.size() == 1) return nullptr;
-  if (!dynamic_cast<SentenceTask*>(job_.task.get()))
-    fail_input("mesh pipe=", mesh.pipe.size(), ": pipelines are for sentence encoders");
-  const TrainingArguments& given = job_.arguments;
-  return std::make_shared<SentencePipeline>(dynamic_cast<models::Loss&>(job_.task->module()),
-                                            given.pipeline, mesh, given.dtype,
-                                            given.strategy_options.units);
+  if (!found) fail_input("mesh tensor=", group.size(), ": expected a transformer, found none");
+  TensorParallel(module, group, encoder_tensor_plan(found->config()));
 }
 
 Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,

@@ -83,8 +83,6 @@ class Trainer {
 
  private:
   void slice_layers(const comm::Group& group) const;
-  /// Null unless the mesh has several stages.
-  std::shared_ptr<SentencePipeline> make_pipeline(const Mesh& mesh) const;
 
   TrainingJob job_;
   AttachedStrategy strategy_;

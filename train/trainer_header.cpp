@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "ringlet/nn/slices.h"
 #include "ringlet/train/progress.h"
 #include "ringlet/train/trainer.h"
 
@@ -9,7 +10,7 @@ namespace {
 std::int64_t trainable_parameters(const nn::Module& module) {
   std::int64_t count = 0;
   for (const nn::Parameter& parameter : module.parameters())
-    if (parameter.requires_grad()) count += parameter.numel();
+    if (parameter.requires_grad()) count += nn::whole_shape(parameter).numel();
   return count;
 }
 

@@ -15,18 +15,19 @@
 namespace ringlet::train {
 namespace {
 
-/// The results of all ranks, combined. `late`: after the step's update.
-StepResult together(StepResult mine, const comm::Group& group, bool late) {
+/// The results of all ranks, combined; this one is `rank` of the world. `late`: after the step's
+/// update.
+StepResult together(StepResult mine, int rank, const comm::Group& group, bool late) {
   StepResult sum = {.dataset = mine.dataset};
-  int rank = 0;
-  const std::string bytes(reinterpret_cast<const char*>(&mine), sizeof(mine));
+  const std::pair<StepResult, int> named(mine, rank);
+  const std::string bytes(reinterpret_cast<const char*>(&named), sizeof(named));
   for (const std::string& each : group.all_gather_bytes(bytes)) {
-    StepResult result;
-    std::memcpy(&result, each.data(), sizeof(result));
+    std::pair<StepResult, int> one;
+    std::memcpy(static_cast<void*>(&one), each.data(), sizeof(one));
+    const StepResult& result = one.first;
     // The gradients are summed already and no longer show which rank's loss was wrong.
-    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", rank, " is ",
+    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", one.second, " is ",
                   result.loss, late ? "" : "; nothing was updated");
-    ++rank;
     sum.loss += result.loss;
     sum.rows += result.rows;
     sum.tokens += result.tokens;
@@ -197,7 +198,7 @@ void TrainingRun::read_steps(std::size_t late) {
 void TrainingRun::read_loss(Given& given) {
   StepResult& result = given.report.result;
   result.loss = given.loss.value();
-  if (job_.group.size() > 1) result = together(result, job_.mesh.data, late_);
+  if (job_.group.size() > 1) result = together(result, job_.group.rank(), job_.mesh.data, late_);
 }
 
 void TrainingRun::report(const StepReport& report) {

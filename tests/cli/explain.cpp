@@ -154,14 +154,15 @@ TEST_CASE("explain names what is wrong with its options") {
 }
 
 TEST_CASE("explain pipeline prints and draws the computations of each rank in time") {
-  CHECK_EQ(run(str("explain pipeline --stages 2 --micro-batches 2 --schedule 1f1b")).out,
-           "1f1b of 2 stages on 2 ranks, 2 micro-batches\n"
-           "F forward, I gradient of the input, W gradient of the weights, B both; a unit of time "
-           "each, B two\n\n"
-           "rank 0  F0 F1 .  .  B0 -  .  B1 -\n"
-           "rank 1  .  F0 B0 -  F1 B1 -\n\n"
-           "9 units of time, of which ranks wait 33.3 % (the bubble); 4 messages\n"
-           "micro-batches whose activations a rank keeps, at most: 2 1\n");
+  CHECK_EQ(
+      run(str("explain pipeline --stages 2 --micro-batches 2 --schedule 1f1b")).out,
+      "1f1b of 2 stages on 2 ranks, 2 micro-batches\n"
+      "F forward, I gradient of the input, W gradient of the weights, B both; a unit of time "
+      "each, B two\n\n"
+      "rank 0  F0 F1 .  .  B0 -  .  B1 -\n"
+      "rank 1  .  F0 B0 -  F1 B1 -\n\n"
+      "9 units of time, of which ranks wait 33.3 % (the bubble); 4 messages\n"
+      "micro-batches that a rank keeps at most, for gradients of inputs: 2 1; of weights: 2 1\n");
   const std::string two = run(str("explain pipeline --stages 4 --chunks 2 --micro-batches 2 ",
                                   "--schedule interleaved-1f1b"))
                               .out;

@@ -302,6 +302,77 @@ TEST_CASE("a loss that compares the rows of a step sees all micro-batches, under
                        InputError);
 }
 
+TEST_CASE("a loss that compares rows among others is refused, whichever data set it is for") {
+  const auto run = [](const comm::Group& group) {
+    const models::SentenceEncoder encoder = six_layers(models::Architecture::mpnet);
+    models::MultiLoss loss(encoder.modules(),
+                           {std::make_shared<models::CosineSimilarityLoss>(encoder),
+                            std::make_shared<models::MultipleNegativesRankingLoss>(encoder)});
+    Trainer(loss, {words::scored_dataset(17), anchors()[0]}, encoder.tokenizer(),
+            arguments({.mesh = {1, 2}, .strategy = Strategy::ddp}), group);
+  };
+  CHECK_THROWS_WITH_AS(
+      comm::launch(run, 2, {.ranks = comm::Ranks::threads}),
+      doctest::Contains("pipeline: MultiLoss holds a loss that compares the rows of a step"),
+      InputError);
+}
+
+TEST_CASE("the model is saved after its trainer has ended, under every strategy") {
+  for (const Strategy strategy :
+       {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
+    CAPTURE(kStrategies(strategy));
+    const Way way{.mesh = {2, 2}, .strategy = strategy};
+    const TemporaryFolder folder;
+    comm::launch(
+        [&](const comm::Group& group) {
+          tiny::Model model;
+          model.train(six_layers(way.architecture));
+          Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), arguments(way), group)
+              .train();
+          model.encoder.save(folder / "model");
+        },
+        4, {.ranks = comm::Ranks::threads});
+    CHECK((read_file(folder / "model/model.safetensors") == trained(way)));
+  }
+}
+
+TEST_CASE("FSDP's units may be classes that one stage alone has, and a stage may be frozen") {
+  Way way{.mesh = {2}, .strategy = Strategy::fsdp};
+  TrainingArguments args = arguments(way);
+  args.strategy_options.units.classes = {"MPNetLayer", "Embeddings"};
+  std::vector<std::string> models;
+  for (const int pipe : {1, 3}) {
+    args.mesh.pipe = way.mesh.pipe = pipe;
+    const TemporaryFolder folder;
+    run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group&) {
+      for (const nn::NamedParameter& one : model.encoder.modules()->named_parameters())
+        if (one.name.starts_with("embeddings") || one.name.find("layer.0.") != one.name.npos ||
+            one.name.find("layer.1.") != one.name.npos ||
+            one.name.find("bias.weight") != one.name.npos)
+          one.parameter.set_requires_grad(false);
+      trainer.train();
+      model.encoder.save(folder / "model");
+    });
+    models.push_back(read_file(folder / "model/model.safetensors"));
+  }
+  CHECK((models[0] == models[1]));
+}
+
+TEST_CASE("ranks that should have the same rows and do not are named") {
+  for (const MeshShape mesh : {MeshShape{1, 2, 1}, MeshShape{1, 1, 2}}) {
+    const Way way{.mesh = mesh, .strategy = Strategy::ddp};
+    const auto run = [&](const comm::Group& group) {
+      tiny::Model model;
+      model.train(six_layers(way.architecture));
+      TrainingArguments args = arguments(way);
+      args.seed += static_cast<std::uint64_t>(group.rank());  // another order
+      Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), args, group).train();
+    };
+    CHECK_THROWS_WITH_AS(comm::launch(run, 2, {.ranks = comm::Ranks::threads}),
+                         doctest::Contains("of rank 1 has other rows than that of rank 0"), Error);
+  }
+}
+
 TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   const auto refused = [](Way way, const char* message) {
     CHECK_THROWS_WITH_AS(trained(way), doctest::Contains(message), InputError);
@@ -309,10 +380,10 @@ TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   const Way two{.mesh = {1, 2}, .strategy = Strategy::ddp};
   Way way = two;
   way.strategy = Strategy::none;
-  refused(way, "mesh pipe=2: expected strategy ddp, zero1, zero2 or fsdp, found none");
+  refused(way, "mesh pipe=2,tensor=1: expected strategy ddp, zero1, zero2 or fsdp, found none");
   way = two;
   way.pipeline.layers = {3, 2};
-  refused(way, "pipeline layers: expected 2 numbers with the sum 6, found 2 with the sum 5");
+  refused(way, "pipeline layers: expected the sum 6, found 5");
   way.pipeline.layers = {6, 0};
   refused(way, "pipeline layers: expected at least 1 in each stage, found 0");
   way = two;
@@ -322,6 +393,5 @@ TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   way.pipeline.schedule = PipelineKind::zero_bubble;
   way.recompute = true;
   refused(way, "pipeline schedule zero-bubble: its backward has two parts");
-  CHECK_THROWS_WITH_AS((MeshShape{2, 2}.over(6)), "mesh data=2,pipe=2: expected 4 ranks, found 6",
-                       InputError);
+  CHECK_THROWS_WITH_AS((MeshShape{2, 2}.over(6)), "expected 4 ranks, found 6", InputError);
 }

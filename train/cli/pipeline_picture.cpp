@@ -57,9 +57,11 @@ std::string describe_pipeline(train::PipelineKind kind, const PipelineShape& sha
     text += fmt::format("rank {:<2}{}\n", rank, line_of(times.ranks[rank], shape, width));
   return text + fmt::format(
                     "\n{} units of time, of which ranks wait {:.1f} % (the bubble); {} messages\n"
-                    "micro-batches whose activations a rank keeps, at most: {}\n",
+                    "micro-batches that a rank keeps at most, for gradients of inputs: {}; of "
+                    "weights: {}\n",
                     times.makespan, 100 * times.bubble(), times.messages,
-                    fmt::join(times.peak_activations, " "));
+                    fmt::join(times.peak_activations, " "),
+                    fmt::join(times.peak_weight_inputs, " "));
 }
 
 std::string draw_pipeline(train::PipelineKind kind, const PipelineShape& shape) {

@@ -307,9 +307,11 @@ int apply_mesh(TrainOptions& options, int launched) {
   mesh = train::parse_mesh(options.mesh);
   if (options.strategy == "none") options.strategy = "ddp";
   if (options.strategy == "dp") return given;  // refused later
+  if (std::int64_t{std::max(mesh.data, 1)} * mesh.pipe * mesh.tensor > 1024)
+    fail_input("--mesh ", options.mesh, ": expected at most 1024 ranks");
   if (given == 1) options.devices = std::max(mesh.data, 1) * mesh.pipe * mesh.tensor;
   const int ranks = given == 1 ? options.devices : given;
-  return of_option("--mesh", [&] { return mesh.over(ranks); }).data;
+  return of_option("--mesh " + options.mesh, [&] { return mesh.over(ranks); }).data;
 }
 
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched) {

@@ -1,6 +1,8 @@
 #include "ringlet/train/parallel/mesh.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <sstream>
 
 #include "ringlet/core/base/error.h"
@@ -10,17 +12,16 @@
 namespace ringlet::train {
 namespace {
 
-/// The one with this rank of the groups of `size` ranks, which are `stride` apart.
-comm::Group along(const comm::Group& world, int size, int stride) {
-  if (size == world.size()) return world;
-  if (size == 1) return {};
+/// This rank's group of the ranks with the same color.
+comm::Group split(const comm::Group& world, const std::function<int(int)>& color) {
+  std::map<int, std::vector<int>> groups;
+  for (int rank = 0; rank < world.size(); ++rank) groups[color(rank)].push_back(rank);
+  if (groups.size() == 1) return world;
   comm::Group mine;
-  for (int first = 0; first < world.size(); ++first) {
-    if (first / stride % size != 0) continue;
-    std::vector<int> ranks;
-    for (int i = 0; i < size; ++i) ranks.push_back(first + i * stride);
+  for (const auto& [its_color, ranks] : groups) {
+    if (ranks.size() == 1) continue;  // a group of one
     const comm::Group group = world.subgroup(ranks);
-    if (group.size() > 1) mine = group;
+    if (its_color == color(world.rank())) mine = group;
   }
   return mine;
 }
@@ -28,12 +29,14 @@ comm::Group along(const comm::Group& world, int size, int stride) {
 }  // namespace
 
 MeshShape MeshShape::over(int ranks) const {
-  const int others = pipe * tensor;
-  const MeshShape whole{data == 0 ? std::max(1, ranks / others) : data, pipe, tensor};
-  if (whole.data * others != ranks)
-    fail_input("mesh data=", whole.data, ",pipe=", pipe, ",tensor=", tensor, ": expected ",
-               whole.data * others, " ranks, found ", ranks);
-  return whole;
+  RINGLET_CHECK(data >= 0 && pipe >= 1 && tensor >= 1, "[mesh] data=", data, ",pipe=", pipe,
+                ",tensor=", tensor);
+  const std::int64_t others = std::int64_t{pipe} * tensor;
+  const bool fits = data == 0 ? ranks % others == 0 : others * data == ranks;
+  if (!fits)
+    fail_input("expected ", data == 0 ? "a multiple of " : "", data == 0 ? others : others * data,
+               " ranks, found ", ranks);
+  return {static_cast<int>(ranks / others), pipe, tensor};
 }
 
 MeshShape parse_mesh(const std::string& text) {
@@ -47,8 +50,9 @@ MeshShape parse_mesh(const std::string& text) {
                       : name == "tensor" ? &mesh.tensor
                                          : nullptr;
     const auto value = parse_number<int>(axis.substr(std::min(equals + 1, axis.size())));
-    if (!size || *size != 0 || !value || *value < 1)
-      fail_input("expected axes such as data=2,pipe=4,tensor=2, found ", quote(text));
+    if (!size || *size != 0 || !value || *value < 1 || *value > 1024)
+      fail_input("expected axes such as data=2,pipe=4,tensor=2, each of 1 to 1024, found ",
+                 quote(text));
     *size = *value;
   }
   mesh.pipe = std::max(mesh.pipe, 1);
@@ -58,8 +62,14 @@ MeshShape parse_mesh(const std::string& text) {
 
 Mesh make_mesh(const comm::Group& world, const MeshShape& of) {
   const auto [data, pipe, tensor] = of.over(world.size());
-  return {world, along(world, data, tensor), along(world, pipe, tensor * data),
-          along(world, tensor, 1), along(world, data * pipe, tensor)};
+  const int stage = data * tensor;  // ranks of one
+  const auto along = [&](const std::function<int(int)>& color) { return split(world, color); };
+  return {world,
+          along([&](int rank) { return rank / stage * tensor + rank % tensor; }),
+          along([&](int rank) { return rank % stage; }),
+          along([&](int rank) { return rank / tensor; }),
+          along([&](int rank) { return rank % tensor; }),
+          along([&](int rank) { return rank % stage / tensor; })};
 }
 
 }  // namespace ringlet::train

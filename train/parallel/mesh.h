@@ -25,6 +25,7 @@ MeshShape parse_mesh(const std::string& text);
 struct Mesh {
   comm::Group world, data, pipe, tensor;
   comm::Group same_slices;  // along `data` and `pipe`: ranks that may run different batches
+  comm::Group same_rows;    // along `pipe` and `tensor`
 };
 
 /// Every rank of `world` calls it. InputError as MeshShape::over.

@@ -21,23 +21,30 @@ Variable joined(const std::vector<Variable>& outputs, std::vector<Tensor> grads)
 
 }  // namespace
 
+void Pipeline::check(PipelineKind kind, const PipelineShape& shape, bool whole_loss) {
+  if (whole_loss && kind != PipelineKind::gpipe)
+    fail_input(
+        "pipeline schedule ", kPipelines(kind),
+        ": a loss over the rows of all micro-batches waits for all forwards; expected gpipe");
+  make_pipeline(kind, shape);
+}
+
 Pipeline::Pipeline(comm::Group group, std::vector<Forward> chunks, Inputs inputs, Options options)
     : group_(std::move(group)),
       chunks_(std::move(chunks)),
       inputs_(std::move(inputs)),
       options_(std::move(options)),
       shape_{group_.size(), options_.micro_batches, static_cast<int>(chunks_.size())} {
-  if (options_.whole_loss && options_.kind != PipelineKind::gpipe)
-    fail_input(
-        "pipeline schedule ", kPipelines(options_.kind),
-        ": a loss over the rows of all micro-batches waits for all forwards; expected gpipe");
+  check(options_.kind, shape_, options_.whole_loss != nullptr);
   const PipelineSchedule schedule = make_pipeline(options_.kind, shape_);
   simulate_pipeline(schedule, shape_);  // throws if ranks would wait for each other
   actions_ = schedule[static_cast<std::size_t>(group_.rank())];
 }
 
 double Pipeline::run() {
-  live_.clear();
+  live_.clear();  // of a step that threw
+  here_.clear();
+  sends_.clear();
   losses_.clear();
   whole_grads_.clear();
   std::optional<NoSync> paused(options_.pause);
@@ -122,7 +129,9 @@ Variable Pipeline::root(int stage, int micro_batch) {
 void Pipeline::input_gradient(int stage, int micro_batch, bool split) {
   const Variable from = root(stage, micro_batch);
   Live& live = live_.at({stage, micro_batch});
-  if (split) {
+  if (!from.requires_grad()) {  // a first stage that is frozen
+    live.weights = {};
+  } else if (split) {
     live.weights = autograd::backward_to(live.inputs, from);
   } else {
     from.backward();

@@ -43,13 +43,13 @@ class Pipeline {
   /// A stage's inputs, on any rank.
   using Inputs = std::function<std::vector<Message>(int stage, int micro_batch)>;
 
-  /// `chunks` are this rank's stages: rank r has stages r, r + size, ... InputError for a shape
-  /// that the schedule cannot have.
+  /// InputError for a shape or a loss that the schedule cannot have.
+  static void check(PipelineKind kind, const PipelineShape& shape, bool whole_loss);
+  /// `chunks` are this rank's stages: rank r has stages r, r + size, ... InputError as check().
   Pipeline(comm::Group group, std::vector<Forward> chunks, Inputs inputs, Options options);
 
   /// Adds the gradients of a step to the parameters. Returns the sum of the losses, on all ranks.
   double run();
-  int micro_batches() const { return options_.micro_batches; }
 
  private:
   /// A micro-batch between forward and the gradients of its weights.

@@ -20,7 +20,8 @@ StageSharding::StageSharding(nn::Module& module, const nn::UnitPolicy& units,
     : module_(module),
       mesh_(std::move(mesh)),
       arena_(nn::plan(module, units).get()),
-      stage_(std::make_shared<StageModule>(compute_dtype)) {
+      stage_(std::make_shared<StageModule>(compute_dtype)),
+      units_(units) {
   RINGLET_CHECK(!arena_->sharding() && !arena_->data().defined(),
                 "[pipeline] the module has an optimizer or a strategy already");
   for (const nn::Unit& unit : arena_->units()) {
@@ -46,13 +47,26 @@ void StageSharding::keep_shapes(const State& state) const {
   }
 }
 
-void StageSharding::attach() {
+nn::UnitPolicy StageSharding::stage_units() const {
+  std::set<std::string> here;
+  stage_->visit([&](const std::string&, nn::Module& below) { here.insert(below.kind()); });
+  nn::UnitPolicy units = units_;
+  std::erase_if(units.classes, [&](const std::string& name) { return !here.contains(name); });
+  return units;
+}
+
+void StageSharding::attach(std::shared_ptr<const void> strategy) {
+  strategy_ = std::move(strategy);
   data_ = std::dynamic_pointer_cast<nn::Sharding>(stage_->arena()->sharding());
   RINGLET_CHECK(data_, "[pipeline] the stage has no strategy");
   const std::span<const nn::Unit> mine = stage_->arena()->units();
   for (State& state : states_) {
     const auto found = std::ranges::find(mine, state.unit->name, &nn::Unit::name);
-    if (state.place.rank == mesh_.pipe.rank()) state.mine = &*found;
+    if (state.place.rank == mesh_.pipe.rank()) {
+      RINGLET_CHECK(found != mine.end(), "[pipeline] '", state.unit->name,
+                    "' is no unit of its stage");
+      state.mine = &*found;
+    }
     for (const nn::PlacedParameter& slot : state.unit->parameters)
       slot.parameter.state()->observer = weak_from_this();
   }

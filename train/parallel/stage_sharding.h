@@ -44,8 +44,10 @@ class StageSharding final : public nn::Sharding,
                 DType compute_dtype);
 
   StageModule& stage() { return *stage_; }
-  /// Called when a strategy is attached to stage().
-  void attach();
+  /// The policy for a strategy of stage(): the classes that it has.
+  nn::UnitPolicy stage_units() const;
+  /// Called when `strategy` is attached to stage(); keeps it as long as the module.
+  void attach(std::shared_ptr<const void> strategy);
   /// Called on all ranks after a step's last backward: tells each rank which parameters of the
   /// others have gradients.
   void share_reached();
@@ -98,7 +100,9 @@ class StageSharding final : public nn::Sharding,
   nn::Arena* arena_;           // the module's
   std::vector<State> states_;  // one per unit
   std::shared_ptr<StageModule> stage_;
+  nn::UnitPolicy units_;
   std::shared_ptr<nn::Sharding> data_;  // the stage's
+  std::shared_ptr<const void> strategy_;
 };
 
 }  // namespace ringlet::train
