@@ -34,7 +34,7 @@ class Transformer : public nn::Module {
     return enter([&] { return forward({0, config_.num_hidden_layers}, batch, {}).front(); });
   }
   /// Some layers alone. `inputs` are the results of the layers before: hidden states (T, H), and
-  /// for MPNet the relative position bias (buckets, heads), which all layers read. Layer 0 has none.
+  /// for MPNet the relative position bias (buckets, heads), which all layers read; none at layer 0.
   std::vector<Variable> run_layers(LayerRange layers, const PackedBatch& batch,
                                    std::vector<Variable> inputs) {
     return enter([&] { return forward(layers, batch, std::move(inputs)); });

@@ -253,6 +253,7 @@ slice_comm() {
   local strategy train_options
   on_device comm comm/comm_tests
   limit=280 on_device train/parallel train/parallel_tests
+  limit=280 on_device train/pipelines train/pipeline_tests
   for strategy in ddp fsdp; do
     train_options=(--strategy "$strategy" --devices 2)
     check "a short run under $strategy, $device" short_run

@@ -31,40 +31,41 @@ models::EmbeddingLoss* if_whole(models::Loss& loss, std::size_t datasets) {
   return whole ? alone : nullptr;
 }
 
-/// A batch without labels, as integers.
+/// The tensors of a batch that layers read, all i32.
+constexpr Tensor models::PackedBatch::*kParts[] = {
+    &models::PackedBatch::token_ids,     &models::PackedBatch::token_index,
+    &models::PackedBatch::counted_index, &models::PackedBatch::positions,
+    &models::PackedBatch::cu_seqlens,    &models::PackedBatch::lengths,
+    &models::PackedBatch::sentence_ids};
+
+/// A batch as its layers read it: the longest sentence, then each part's elements after their
+/// number, -1 if it is undefined.
 std::string to_bytes(const models::PackedBatch& batch) {
-  std::vector<std::int32_t> all;
-  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids}) {
-    const std::vector<std::int32_t> values = part.to_vector<std::int32_t>();
-    all.push_back(static_cast<std::int32_t>(values.size()));
+  std::vector<std::int32_t> all{static_cast<std::int32_t>(batch.max_length)};
+  for (const auto part : kParts) {
+    const bool there = (batch.*part).defined();
+    const auto values =
+        there ? (batch.*part).to_vector<std::int32_t>() : std::vector<std::int32_t>();
+    all.push_back(there ? static_cast<std::int32_t>(values.size()) : -1);
     all.insert(all.end(), values.begin(), values.end());
   }
-  if (batch.lengths.defined())
-    for (const std::int32_t length : batch.lengths.to_vector<std::int32_t>()) all.push_back(length);
   return {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(std::int32_t)};
 }
 
 models::PackedBatch from_bytes(const std::string& bytes) {
   std::vector<std::int32_t> all(bytes.size() / sizeof(std::int32_t));
   std::memcpy(all.data(), bytes.data(), bytes.size());
-  std::span<const std::int32_t> rest = all;
-  const auto take = [&] {
-    const auto n = static_cast<std::size_t>(rest.front());
-    const std::span<const std::int32_t> part = rest.subspan(1, n);
-    rest = rest.subspan(1 + n);
-    return part;
-  };
-  const auto starts = take(), ids = take(), tokens = take();
-  models::BatchBuilder builder;
-  for (std::size_t s = 0; s < ids.size(); ++s) {
-    const auto begin = static_cast<std::size_t>(starts[s]);
-    const auto sentence = tokens.subspan(begin, static_cast<std::size_t>(starts[s + 1]) - begin);
-    builder.add_row({&sentence, 1}, ids[s]);
+  models::PackedBatch batch;
+  batch.max_length = all[0];
+  auto next = all.begin() + 1;
+  for (const auto part : kParts) {
+    const std::int64_t n = *next++;
+    if (n < 0) continue;
+    batch.*part = tensor(std::vector<std::int32_t>(next, next + n), {n}, Device{});
+    next += n;
   }
-  models::PackedBatch batch = builder.build();
-  if (!rest.empty())
-    batch.lengths = tensor(std::vector<std::int32_t>(rest.begin(), rest.end()),
-                           {static_cast<std::int64_t>(rest.size())}, Device{});
+  batch.positions = batch.positions.view({batch.tokens(), 2});
+  batch.rows = batch.sentence_ids.size(0);
   return batch;
 }
 
