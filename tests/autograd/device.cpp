@@ -7,6 +7,7 @@
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/core/ops/random.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

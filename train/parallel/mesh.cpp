@@ -61,15 +61,15 @@ MeshShape parse_mesh(const std::string& text) {
 }
 
 Mesh make_mesh(const comm::Group& world, const MeshShape& of) {
-  const auto [data, pipe, tensor] = of.over(world.size());
-  const int stage = data * tensor;  // ranks of one
+  const MeshShape shape = of.over(world.size());
+  const int tensor = shape.tensor, stage = shape.data * tensor;  // ranks of a stage
   const auto along = [&](const std::function<int(int)>& color) { return split(world, color); };
   return {world,
-          along([&](int rank) { return rank / stage * tensor + rank % tensor; }),
-          along([&](int rank) { return rank % stage; }),
-          along([&](int rank) { return rank / tensor; }),
-          along([&](int rank) { return rank % tensor; }),
-          along([&](int rank) { return rank % stage / tensor; })};
+          along([=](int rank) { return rank / stage * tensor + rank % tensor; }),
+          along([=](int rank) { return rank % stage; }),
+          along([=](int rank) { return rank / tensor; }),
+          along([=](int rank) { return rank % tensor; }),
+          along([=](int rank) { return rank % stage / tensor; })};
 }
 
 }  // namespace ringlet::train
