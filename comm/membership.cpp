@@ -68,7 +68,9 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
       return store->get(key(what), slice);
     } catch (const Error& error) {
       if (store->raised()) fail(store->cause(), "; rank ", me(), " was making the group ", id);
-      if (Clock::now() >= deadline) fail("[group] ", id, ": ", waited(), " for ", meaning);
+      if (Clock::now() >= deadline)
+        fail("[group] ", id, ": ", waited(), " for ", meaning,
+             size == 2 ? chain_from(name_of(1 - rank)) : "");
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
     }
   }
