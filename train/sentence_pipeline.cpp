@@ -191,8 +191,9 @@ Tensor SentencePipeline::whole_loss(const std::vector<Tensor>& outputs,
 
 Variable SentencePipeline::run(const models::PackedBatch& batch) {
   if (autograd::grad_enabled()) {
-    RINGLET_CHECK(!received_.empty(),
-                  "[pipeline] the encoder was called outside a step, or twice for a micro-batch");
+    RINGLET_CHECK(
+        !received_.empty() && received_[0].size(0) == batch.tokens(),
+        "[pipeline] the encoder was called outside a step, or not once for a micro-batch");
     return transformer_.run_layers(stages_.back(), batch, std::exchange(received_, {})).front();
   }
   Variable mine;

@@ -55,7 +55,7 @@ struct AttentionOptions {
   /// (S) i32: the number of real tokens at the start of each sentence. No token attends to the
   /// rest, which is padding. Undefined: all are real.
   Tensor lengths{};
-  /// Of a layer whose heads are divided: the number of the first of these.
+  /// The number of the first head here, if a layer's heads are divided among calls.
   std::int64_t first_head = 0;
 };
 

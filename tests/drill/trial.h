@@ -56,7 +56,7 @@ struct Trial {
   int processes() const { return transport == comm::TransportKind::thread ? 1 : kRanks; }
   /// The rank fails while it saves.
   bool saving() const { return fault == Fault::killed_saving || fault == Fault::disk_full; }
-  /// The micro-batch of a pipeline in whose forward the rank fails.
+  /// The rank of a pipeline fails in the forward of this micro-batch.
   std::int64_t micro_batch() const { return static_cast<std::int64_t>(point * kMicroBatches); }
   /// A thread can have some of the faults only, and so can a pipeline.
   bool possible() const {

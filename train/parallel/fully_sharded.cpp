@@ -88,12 +88,7 @@ class Gatherer final : public UnitSharding {
   // Units that a forward without a backward left whole are out of date now.
   void after_step() override { release_all(); }
 
-  std::int64_t forwards_together(std::int64_t n) override {
-    std::int64_t most = 0;
-    for (const std::string& each : group_.all_gather_bytes(std::to_string(n)))
-      most = std::max<std::int64_t>(most, std::stoll(each));
-    return most;
-  }
+  std::int64_t forwards_together(std::int64_t n) override { return largest(group_, n); }
 
  private:
   /// The units at and below a module.

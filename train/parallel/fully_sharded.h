@@ -24,8 +24,8 @@ struct FullyShardedOptions {
   /// gathered with the outermost module that holds them. Under a clipped norm the bits equal those
   /// of other strategies if their arena was planned with the same units (nn::plan).
   nn::UnitPolicy units = {};
-  /// Hybrid sharding, as PyTorch's HYBRID_SHARD: so many consecutive ranks, those of a host for
-  /// example, share one set of shards, and the others are its replicas. 0: all ranks share one.
+  /// Hybrid sharding, PyTorch's HYBRID_SHARD: so many consecutive ranks share one set of shards.
+  /// The other ranks hold replicas of it. 0: all ranks share one set.
   int shard_size = 0;
   /// Divides the summed gradients by the ranks, as PyTorch does: for a loss that is the mean of
   /// this rank's rows. Off, losses divide by the rows of the global batch.

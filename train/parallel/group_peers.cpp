@@ -1,5 +1,7 @@
 #include "ringlet/train/parallel/group_peers.h"
 
+#include <algorithm>
+
 #include <numeric>
 
 namespace ringlet::train {
@@ -38,6 +40,19 @@ Tensor GroupPeers::reduce_scatter_rows(Tensor all, Counts counts) {
                      all.device());
   group_().reduce_scatter(own, all, pieces_of(counts, all.shape())).wait();
   return own;
+}
+
+std::int64_t largest(const comm::Group& group, std::int64_t n) {
+  std::int64_t most = n;
+  for (const std::string& each : group.all_gather_bytes(std::to_string(n)))
+    most = std::max<std::int64_t>(most, std::stoll(each));
+  return most;
+}
+
+void add_blocks(const comm::Group& group, const Tensor& blocks) {
+  static_assert(sizeof(double) == sizeof(std::int64_t));
+  group.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
+      .wait();
 }
 
 }  // namespace ringlet::train

@@ -8,6 +8,12 @@
 
 namespace ringlet::train {
 
+/// The largest `n` of all ranks.
+std::int64_t largest(const comm::Group& group, std::int64_t n);
+/// Adds norm blocks over the ranks, of which one has a block and the others zeros: adding the bits
+/// keeps it.
+void add_blocks(const comm::Group& group, const Tensor& blocks);
+
 class GroupPeers final : public nn::BatchPeers {
  public:
   explicit GroupPeers(comm::Group group)

@@ -133,10 +133,7 @@ std::vector<nn::LocalSlice> StageSharding::local_slices() {
 
 void StageSharding::gather_norm_blocks(Tensor& blocks) {
   data_->gather_norm_blocks(blocks);
-  // One stage has a block and the others have zeros there: adding the bits keeps it.
-  mesh_.pipe
-      .all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
-      .wait();
+  add_blocks(mesh_.pipe, blocks);
 }
 
 void StageSharding::after_step() {
@@ -178,13 +175,6 @@ std::pair<const nn::Unit*, const nn::PlacedParameter*> StageSharding::find(
     for (const nn::PlacedParameter& slot : state.unit->parameters)
       if (slot.parameter == parameter) return {state.unit, &slot};
   fail("[pipeline] '", parameter.name(), "' is no parameter of the module");
-}
-
-std::int64_t StageSharding::forwards_together(std::int64_t n) {
-  std::int64_t most = 0;
-  for (const std::string& each : mesh_.world.all_gather_bytes(std::to_string(n)))
-    most = std::max<std::int64_t>(most, std::stoll(each));
-  return most;
 }
 
 }  // namespace ringlet::train

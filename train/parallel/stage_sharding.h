@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ringlet/nn/sharding.h"
+#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/mesh.h"
 
 namespace ringlet::train {
@@ -65,7 +66,7 @@ class StageSharding final : public nn::Sharding,
   std::vector<std::string> all_gather_bytes(const std::string& mine) override {
     return mesh_.world.all_gather_bytes(mine);
   }
-  std::int64_t forwards_together(std::int64_t n) override;
+  std::int64_t forwards_together(std::int64_t n) override { return largest(mesh_.world, n); }
   Tensor whole_unit(const nn::Unit& unit) override;
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
   std::pair<const nn::Unit*, const nn::PlacedParameter*> find(

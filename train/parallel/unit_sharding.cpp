@@ -121,12 +121,7 @@ std::vector<nn::LocalSlice> UnitSharding::local_slices() {
   return slices;
 }
 
-// One rank sums a block and the other ranks have zeros there: adding the bits keeps the sum.
-void UnitSharding::gather_norm_blocks(Tensor& blocks) {
-  static_assert(sizeof(double) == sizeof(std::int64_t));
-  shards_.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
-      .wait();
-}
+void UnitSharding::gather_norm_blocks(Tensor& blocks) { add_blocks(shards_, blocks); }
 
 void UnitSharding::after_step() {
   if (parameters_) return;

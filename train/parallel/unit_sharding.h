@@ -7,13 +7,13 @@
 
 namespace ringlet::train {
 
-/// Rank r updates piece r of each unit. With a shard size, r is the place in a block of so many
-/// consecutive ranks, and the blocks are replicas of each other: gradients are summed within a
-/// block, then over the blocks. Edges are multiples of the norm block from the unit's
-/// start, so a small unit may leave some ranks without elements. All stages shard the optimizer
-/// state. From zero2 on gradients are sharded: a unit's are whole only from its first gradient
-/// until they are reduced. Under fsdp parameters are, too (see FullySharded). If a table is most of
-/// its unit and few of its rows have a gradient, all ranks send only those rows.
+/// Rank r updates piece r of each unit. A shard size cuts the ranks into blocks of so many, which
+/// are replicas of each other; r is then the place in a block. Gradients are summed within a block
+/// first, then over the blocks. Edges are multiples of the norm block from the unit's start, so a
+/// small unit may leave some ranks without elements. All stages shard the optimizer state. From
+/// zero2 on gradients are sharded: a unit's are whole only from its first gradient until they are
+/// reduced. Under fsdp parameters are, too (see FullySharded). If a table is most of its unit and
+/// few of its rows have a gradient, all ranks send only those rows.
 class UnitSharding : public RankStrategy {
  public:
   /// `shard_size`: 0, all ranks, or a divisor of their number; else InputError.
