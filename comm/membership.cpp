@@ -16,6 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Ranks that wait for each other reach their timeouts within this time.
+constexpr std::chrono::milliseconds kTimeoutSpread{500};
+
 std::string link_target(const char* path) {
   char target[PATH_MAX];
   const ssize_t length = readlink(path, target, sizeof(target));
@@ -100,7 +103,8 @@ void Membership::end(const std::string& cause) const {
 }
 
 void Membership::end_late(const std::string& cause) const {
-  const auto patience = Clock::now() + std::chrono::milliseconds(500);
+  // A peer that timed out closes its connections, and raises the alarm after its chain_from().
+  const auto patience = Clock::now() + 3 * kTimeoutSpread;
   while (!store->raised() && Clock::now() < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   end(cause);
@@ -119,7 +123,7 @@ std::string Membership::chain_from(int name) const {
   std::string chain;
   try {
     store->set(key(me()), std::to_string(name));
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::this_thread::sleep_for(kTimeoutSpread);
     for (std::set<int> seen{me()}; seen.insert(name).second;) {
       name = std::stoi(store->get(key(name), Timeout(100)));
       chain += str(", which waits for rank ", name);

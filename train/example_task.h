@@ -34,11 +34,12 @@ class ExampleTask final : public TrainingTask {
 
   StepResult step() override {
     StepResult result;
-    do {
+    for (std::size_t micro = 0; micro == 0 || !loader_.share().ends_step; ++micro) {
       const auto start = std::chrono::steady_clock::now();
       const Batch& batch = next();
       result.data_seconds +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (micro > 0 || !loader_.share().ends_step) micro_batch_ = micro;
       std::optional<NoSync> no_sync;
       if (!loader_.share().ends_step) no_sync.emplace(pause_);
       const Variable value = forward(batch);
@@ -46,7 +47,8 @@ class ExampleTask final : public TrainingTask {
       loader_.weigh(value).backward();
       add_loss(value.tensor(), loader_.share().factor);
       result.rows += static_cast<std::int64_t>(loader_.share().rows);
-    } while (!loader_.share().ends_step);
+    }
+    micro_batch_.reset();
     return result;
   }
 

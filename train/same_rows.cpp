@@ -18,7 +18,7 @@ std::uint64_t fingerprint(const models::PackedBatch& batch) {
 }  // namespace
 
 void check_same_rows(const comm::Group& group, int rank,
-                     std::span<const models::PackedBatch> micro_batches) {
+                     std::span<const models::PackedBatch> micro_batches, std::size_t first) {
   if (group.size() == 1) return;
   std::vector<std::uint64_t> mine{static_cast<std::uint64_t>(rank)};
   for (const models::PackedBatch& batch : micro_batches) mine.push_back(fingerprint(batch));
@@ -31,8 +31,8 @@ void check_same_rows(const comm::Group& group, int rank,
   }
   for (const std::vector<std::uint64_t>& other : all)
     for (std::size_t k = 1; k < mine.size(); ++k)
-      RINGLET_CHECK(other[k] == all[0][k], "[mesh] micro-batch ", k - 1, " of rank ", other[0],
-                    " has other rows than that of rank ", all[0][0]);
+      RINGLET_CHECK(other[k] == all[0][k], "[mesh] micro-batch ", first + k - 1, " of rank ",
+                    other[0], " has other rows than that of rank ", all[0][0]);
 }
 
 }  // namespace ringlet::train

@@ -101,7 +101,8 @@ StepResult SentenceTask::step() {
     if (pipeline_) {
       of_pipeline.push_back(batch);
     } else {
-      check_same_rows(same_rows_, rank_, {&batch, 1});
+      if (micros > 1) micro_batch_ = micro;
+      check_same_rows(same_rows_, rank_, {&batch, 1}, micro);
       std::optional<NoSync> no_sync;
       if (micro + 1 < micros) no_sync.emplace(pause_);
       // Each value is its part of the mean over the step's global batch.
@@ -112,6 +113,7 @@ StepResult SentenceTask::step() {
     result.lone_rows += lone_rows(batch);
     result.dataset = batch.dataset;
   }
+  micro_batch_.reset();
   if (pipeline_) {
     check_same_rows(same_rows_, rank_, of_pipeline);
     const TimelinePhase phase("pipeline");

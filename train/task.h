@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,8 @@ class TrainingTask {
   virtual StepResult step() = 0;
   /// The loss of the latest step, once; must be taken before the next step runs.
   StepLoss take_loss() { return StepLoss(std::exchange(losses_, {})); }
+  /// The micro-batch that step() computes or has failed in; none outside, and if it has only one.
+  std::optional<std::size_t> micro_batch() const { return micro_batch_; }
   /// The data and its division into steps, which must agree to resume.
   virtual UpdateArguments arguments() const = 0;
   /// Names that StepResult::dataset indexes; losses of several data sets are logged separately.
@@ -98,6 +101,7 @@ class TrainingTask {
   void add_loss(const Tensor& value, double share = 1) { losses_.push_back({value, share}); }
 
   std::shared_ptr<int> pause_ = std::make_shared<int>(0);
+  std::optional<std::size_t> micro_batch_;
 
  private:
   std::vector<StepLoss::Part> losses_;  // of the step that ran last

@@ -131,8 +131,10 @@ void TrainingRun::step() {
   reading_ = state_.step + 1;
   const auto with_place = [&](const Error& error) {
     const comm::Group& group = job_.group;
+    const auto micro_batch = task_.micro_batch();
     return str(error.what(), " (", group.size() > 1 ? str("rank ", group.rank(), ", ") : "",
-               "training step ", reading_, saving_ ? ", saving a checkpoint)" : ")");
+               "training step ", reading_, saving_ ? ", saving a checkpoint" : "",
+               micro_batch ? str(", micro-batch ", *micro_batch) : "", ")");
   };
   try {
     take_step();

@@ -15,8 +15,9 @@ static void embed() {
 }
 
 static void devices() {
-  const Device gpu0 = Device::parse("cuda:0"), gpu1 = Device::parse("cuda:1");
-  nn::Linear model(2, 1);
+  const Device gpu0 = Device::parse("cpu:0"), gpu1 = Device::parse("cpu:1");
+  const auto encoder = models::Transformer::create({.vocab_size = 10, .hidden_size = 12});
+  nn::Module& model = *encoder;
 #include "devices.inc"
 }
 

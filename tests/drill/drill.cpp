@@ -152,7 +152,7 @@ Trial draw(const Options& options, TransportKind transport, const std::vector<Fa
 std::string place_of(const Trial& trial) {
   const std::string place =
       str("rank ", trial.culprit, " step ", trial.at,
-          trial.job == Job::pipeline ? str(", micro-batch ", trial.micro_batch()) : "");
+          trial.of_encoder() ? str(", micro-batch ", trial.micro_batch()) : "");
   if (!trial.saving()) return place;
   if (trial.creating()) return place + ", creating the files";
   return place + fmt::format(", at {:.0f} % of its writes", 100 * trial.point);
@@ -201,8 +201,9 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--faults", options.faults, "Some of them (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember(std::set<std::string>(kFaults.begin() + 1, kFaults.end())));
-  cli::add_choice(app, "--job", options.job, kJobs,
-                  "What the ranks train: digits under DDP, or a sentence encoder in a pipeline");
+  cli::add_choice(
+      app, "--job", options.job, kJobs,
+      "What the ranks train: digits under DDP, or a sentence encoder in a pipeline or in slices");
   cli::add_seed(app, options.seed, "Draws the ranks and the steps");
   try {
     app.parse(argc, argv);

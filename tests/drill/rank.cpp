@@ -191,14 +191,16 @@ train::TrainingArguments arguments_of(const Trial& trial) {
           .resume_from_checkpoint = train::latest_checkpoint(output).value_or("")};
 }
 
-/// Each rank has one layer, which runs once for each micro-batch.
-void train_pipeline(const Trial& trial, const comm::Group& group, Incident& incident) {
+/// The fault strikes in one layer of the rank, which runs once for each micro-batch.
+void train_encoder(const Trial& trial, const comm::Group& group, Incident& incident) {
+  const bool in_slices = trial.job == Job::tensor;
   const GeneratorGuard random({.seed = 1});
   models::EncoderConfig config = words::encoder_config(models::Architecture::bert);
-  config.num_hidden_layers = kRanks;
+  config.num_hidden_layers = config.num_attention_heads = kRanks;
+  config.hidden_size = 8 * kRanks;
   const models::SentenceEncoder encoder(config, words::tokenizer());
   nn::replace<nn::UnaryModule>(
-      *encoder.modules(), {"encoder.layer.*.output.dense"},
+      *encoder.modules(), {str("encoder.layer.", in_slices ? "1" : "*", ".output.dense")},
       [&, calls = std::make_shared<std::int64_t>(0)](std::shared_ptr<nn::UnaryModule> layer) {
         return std::make_shared<Tripwire>(std::move(layer), [&, calls] {
           const std::int64_t call = (*calls)++;
@@ -211,7 +213,7 @@ void train_pipeline(const Trial& trial, const comm::Group& group, Incident& inci
   arguments.per_device_train_batch_size = 1;
   arguments.gradient_accumulation_steps = kMicroBatches;
   arguments.shuffle = false;
-  arguments.mesh = {.data = 1, .pipe = kRanks};
+  (in_slices ? arguments.mesh.tensor : arguments.mesh.pipe) = kRanks;
   const auto rows = std::make_shared<train::TextDataset>(
       "pairs", std::vector<std::string>{"sentence1", "sentence2"}, train::Target::score);
   const bool other = incident.other_rows(group);
@@ -256,7 +258,7 @@ void run_rank(const Trial& trial) {
   Incident incident(trial, armed);
   comm::GroupOptions options{.transport = trial.transport, .timeout = kTimeout};
   const auto rank_main = [&](const comm::Group& group) {
-    const auto train = trial.job == Job::pipeline ? train_pipeline : train_digits;
+    const auto train = trial.of_encoder() ? train_encoder : train_digits;
     train(trial, group, incident);
   };
   if (trial.processes() == 1) return comm::launch(rank_main, kRanks, {.group = options});

@@ -27,20 +27,20 @@ enum class Fault : std::uint8_t {
   other_size,     // calls it with another number of elements
   nan,            // its loss is not a number
   disk_full,      // its part of a checkpoint finds no room
-  other_rows      // draws other rows than the other ranks of its pipeline
+  other_rows      // draws other rows than the other ranks of its model
 };
 inline constexpr std::array<std::string_view, 11> kFaults{
     "none",     "killed",     "killed_saving", "stopped",   "closed_socket", "skipped",
     "other_op", "other_size", "nan",           "disk_full", "other_rows"};
 
-/// Digits under DDP, or a sentence encoder with a layer on each rank.
-enum class Job : std::uint8_t { ddp, pipeline };
-inline constexpr Names<Job, 2> kJobs{"job", {"ddp", "pipeline"}};
+/// Digits under DDP, or a sentence encoder with a layer or a slice of every layer on each rank.
+enum class Job : std::uint8_t { ddp, pipeline, tensor };
+inline constexpr Names<Job, 3> kJobs{"job", {"ddp", "pipeline", "tensor"}};
 
 inline constexpr int kRanks = 3;
 inline constexpr std::int64_t kSteps = 8;
 inline constexpr std::int64_t kSaveSteps = 2;
-inline constexpr std::int64_t kMicroBatches = 4;    // of a pipeline's step
+inline constexpr std::int64_t kMicroBatches = 4;    // of an encoder's step
 inline constexpr std::chrono::seconds kTimeout{3};  // of a collective
 
 struct Trial {
@@ -56,11 +56,12 @@ struct Trial {
   int processes() const { return transport == comm::TransportKind::thread ? 1 : kRanks; }
   /// The rank fails while it saves.
   bool saving() const { return fault == Fault::killed_saving || fault == Fault::disk_full; }
-  /// The rank of a pipeline fails in the forward of this micro-batch.
+  bool of_encoder() const { return job != Job::ddp; }
+  /// The rank of an encoder fails in the forward of this micro-batch.
   std::int64_t micro_batch() const { return static_cast<std::int64_t>(point * kMicroBatches); }
-  /// A thread can have some of the faults only, and so can a pipeline.
+  /// A thread can have some of the faults only, and so can an encoder.
   bool possible() const {
-    if (job == Job::pipeline)
+    if (of_encoder())
       return fault == Fault::other_rows ||
              (processes() > 1 &&
               (fault == Fault::killed || fault == Fault::stopped || fault == Fault::closed_socket));

@@ -91,7 +91,7 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
   if (trial.saving() && !late && !contains(error, {saving})) return saving;
   if (trial.fault == Fault::disk_full)
     return contains(error, {"File too large"}) ? "" : "File too large";
-  if (trial.job == Job::pipeline) return contains(error, {"micro-batch"}) ? "" : "micro-batch";
+  if (trial.of_encoder()) return contains(error, {"micro-batch"}) ? "" : "micro-batch";
   return contains(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
                  contains(error, {"collective"})
              ? ""

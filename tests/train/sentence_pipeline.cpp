@@ -417,7 +417,8 @@ TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   way.recompute = true;
   refused(way, "pipeline schedule zero-bubble: its backward has two parts");
   CHECK_THROWS_WITH_AS((MeshShape{2, 2}.over(6)), "expected 4 ranks, found 6", InputError);
-  for (const char* text : {"pipe=0", "data=2,data=2", "pipe", "rows=2", "pipe=2000", "pipe=x"}) {
+  for (const char* text :
+       {"pipe=0", "data=2,data=2", "pipe", "rows=2", "pipe=2000", "pipe=x", "pipe=2,", ""}) {
     CAPTURE(text);
     CHECK_THROWS_WITH_AS(parse_mesh(text),
                          doctest::Contains("expected axes such as data=2,pipe=4,tensor=2"),

@@ -82,7 +82,7 @@ TEST_CASE("12 pipeline") {
         const std::size_t begin = rank * kLayers / kStages, end = begin + kLayers / kStages;
         train::Pipeline pipeline(
             world, {[&](int k, const Variables& x) { return stack.forward(begin, end, k, x); }},
-            inputs_of, {.micro_batches = kMicroBatches, .device = default_device()});
+            inputs_of, {.micro_batches = kMicroBatches});
         CHECK(pipeline.run() == loss);
         for (std::size_t i = begin; i < end; ++i)  // the same bits
           CHECK(stack.layers[i]->weight.grad().to_vector() == expected[i]);

@@ -25,7 +25,7 @@ class Pipeline {
   struct Options {
     PipelineKind kind = PipelineKind::one_f_one_b;
     int micro_batches = 1;
-    Device device = {};
+    Device device = default_device();
     /// The switch of the strategy that this rank's stages are attached to (see NoSync). It reduces
     /// in the last backward of a step.
     std::shared_ptr<int> pause = std::make_shared<int>(0);

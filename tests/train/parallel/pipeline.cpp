@@ -90,7 +90,7 @@ void check_step(const comm::Group& group, PipelineKind kind, int micro_batches, 
                     [&](int, int k) -> std::vector<Pipeline::Message> {
                       return {{piped.micro_batches[static_cast<std::size_t>(k)].shape()}};
                     },
-                    {.kind = kind, .micro_batches = micro_batches, .device = default_device()});
+                    {.kind = kind, .micro_batches = micro_batches});
   for (int step = 0; step < 2; ++step) {  // the second adds to the gradients of the first
     RINGLET_CHECK_EQ(pipeline.run(), whole.accumulate(), "loss");
     for (std::size_t i = 0; i < mine.size(); ++i)
@@ -140,7 +140,7 @@ TEST_CASE("a stage that fails ends all ranks, and is named") {
       const Variable y = autograd::square(x.empty() ? Variable(ones({2, kWidth}), true) : x[0]);
       return {group.rank() == 2 ? autograd::sum(y) : y};
     };
-    Pipeline(group, {forward}, two_rows, {.micro_batches = 4, .device = default_device()}).run();
+    Pipeline(group, {forward}, two_rows, {.micro_batches = 4}).run();
   };
   CHECK_THROWS_WITH_AS(comm::launch(run, 3),
                        "rank 1: stage 1 has no memory for micro-batch 2 (forward of micro-batch 2, "
@@ -154,7 +154,7 @@ TEST_CASE("a stage that does not use its input is refused, with the micro-batch"
       const Variable y = autograd::square(Variable(ones({2, kWidth}), true));
       return {group.rank() == 1 ? autograd::sum(y) : y};
     };
-    Pipeline(group, {forward}, two_rows, {.micro_batches = 2, .device = default_device()}).run();
+    Pipeline(group, {forward}, two_rows, {.micro_batches = 2}).run();
   };
   CHECK_THROWS_WITH_AS(
       comm::launch(run, 2),
