@@ -84,7 +84,7 @@ struct GroupOptions {
 struct GroupStats {
   std::uint64_t collectives = 0;  // and transfers
   std::uint64_t bytes_sent = 0;   // by schedules; native engines are not counted
-  // By the host's clock, unless GroupOptions::timed. Without transfers.
+  // By the host's clock, unless GroupOptions::timed. Transfers that are in flight together add up.
   double seconds_running = 0;  // in collectives
   double seconds_waited = 0;   // callers in Work::wait
 };
