@@ -12,14 +12,19 @@ std::int64_t LeafSlice::numel(int from, int to) const {
   return n;
 }
 
+std::vector<std::int64_t> LeafSlice::counts() const {
+  const std::int64_t others = numel(0, dim) * numel(dim + 1, whole.dim());
+  std::vector<std::int64_t> counts;
+  for (int rank = 0; rank < ranks->size(); ++rank) counts.push_back(others * length(rank));
+  return counts;
+}
+
 Tensor LeafSlice::of(const Tensor& value) const {
   return narrow(value, dim, begin(ranks->rank()), length(ranks->rank()));
 }
 
 Tensor LeafSlice::gather(const Tensor& mine) const {
-  const std::int64_t others = numel(0, dim) * numel(dim + 1, whole.dim());
-  std::vector<std::int64_t> counts;
-  for (int rank = 0; rank < ranks->size(); ++rank) counts.push_back(others * length(rank));
+  const std::vector<std::int64_t> counts = this->counts();
   const Tensor all = ranks->all_gather(mine.view({-1}), counts);
   std::vector<Tensor> slices;
   std::int64_t at = 0;
@@ -29,6 +34,12 @@ Tensor LeafSlice::gather(const Tensor& mine) const {
     at = end;
   }
   return dim == 0 ? all.view(whole) : concat(slices, dim);
+}
+
+Tensor LeafSlice::reduce(Tensor value) const {
+  RINGLET_CHECK(dim == 0, "[slices] of dimension ", dim, " of ", whole);
+  return ranks->reduce_scatter(value.view({-1}), counts())
+      .view(whole.with(0, length(ranks->rank())));
 }
 
 void LeafSlice::for_runs(std::int64_t first, std::int64_t last, const Visit& visit) const {

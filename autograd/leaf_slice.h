@@ -20,6 +20,9 @@ class SliceRanks {
   virtual int size() const = 0;
   /// Replaces the tensor by its sum over the ranks, added in rank order.
   virtual void all_reduce(Tensor tensor) = 0;
+  /// counts[rank] elements of the sum of all ranks' tensors, added in rank order. May overwrite
+  /// `all`.
+  virtual Tensor reduce_scatter(Tensor all, std::span<const std::int64_t> counts) = 0;
   /// counts[rank] elements of every rank, joined in rank order.
   virtual Tensor all_gather(const Tensor& mine, std::span<const std::int64_t> counts) = 0;
   /// A few bytes of every rank, in rank order.
@@ -45,6 +48,9 @@ struct LeafSlice {
   Tensor of(const Tensor& value) const;
   /// The whole tensor of all ranks' slices. Collective.
   Tensor gather(const Tensor& mine) const;
+  /// This rank's slice of the sum of all ranks' whole tensors, which may be overwritten. `dim` is
+  /// 0. Collective.
+  Tensor reduce(Tensor value) const;
   /// Visits elements [first, last) of the slice in runs that are contiguous in the whole tensor.
   /// There elements [begin, end) start at `at`.
   using Visit = std::function<void(std::int64_t at, std::int64_t begin, std::int64_t end)>;
@@ -53,6 +59,7 @@ struct LeafSlice {
  private:
   /// Elements of dimensions [from, to) of the whole tensor.
   std::int64_t numel(int from, int to) const;
+  std::vector<std::int64_t> counts() const;  // elements of each rank's slice
 };
 
 }  // namespace ringlet::autograd

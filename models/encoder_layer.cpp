@@ -59,21 +59,42 @@ Variable EncoderLayer::add_and_norm(const Variable& x, const Variable& residual,
                                     std::uint32_t place) const {
   const float p = training() ? static_cast<float>(dropout) : 0;
   const DropoutKey key = default_generator().dropout_key(p, site() + place);
-  if (const auto* fused = dynamic_cast<const nn::LayerNorm*>(&norm))
-    return autograd::residual_dropout_layer_norm(x, residual, key, batch.positions, fused->weight,
-                                                 fused->bias, fused->eps);
-  return norm(residual + (p > 0 ? autograd::dropout(x, key, batch.positions) : x));
+  const auto* fused = dynamic_cast<const nn::LayerNorm*>(&norm);
+  if (!fused) return norm(residual + (p > 0 ? autograd::dropout(x, key, batch.positions) : x));
+  const std::vector<Variable> weights = tokens_.copies(fused->weight);
+  const std::vector<Variable> biases = tokens_.copies(fused->bias);
+  return tokens_.join(0, [&](int i) {
+    const auto slice = static_cast<std::size_t>(i);
+    return autograd::residual_dropout_layer_norm(
+        tokens_.part(x, 0, i), tokens_.part(residual, 0, i), key,
+        tokens_.rows_of(batch.positions, i), weights[slice], biases[slice], fused->eps);
+  });
+}
+
+bool EncoderLayer::has_token_slices() const {
+  const auto is_linear = [](const auto& part) { return dynamic_cast<nn::Linear*>(part.get()); };
+  const auto is_norm = [](const auto& part) { return dynamic_cast<nn::LayerNorm*>(part.get()); };
+  return attention_->pieces(nn::SliceKind::heads) > 0 && is_linear(intermediate_) &&
+         is_linear(output_) && is_norm(attention_norm_) && is_norm(output_norm_);
+}
+
+void EncoderLayer::slice_tokens(const nn::SlicesPtr& slices, const nn::Sliceable::Cut& cut) {
+  attention_->slice(nn::SliceKind::heads, slices, cut);
+  dynamic_cast<nn::Linear&>(*intermediate_).slice(nn::SliceKind::columns, slices, cut);
+  dynamic_cast<nn::Linear&>(*output_).slice(nn::SliceKind::rows, slices, cut);
+  tokens_ = *slices;
 }
 
 Variable EncoderLayer::forward(const Variable& hidden, const PackedBatch& batch,
                                const Variable& relative_bias) {
-  const nn::SelfAttention::Sentences sentences{batch.cu_seqlens, batch.sentence_ids, batch.lengths};
+  const nn::SelfAttention::Sentences sentences{batch.cu_seqlens, batch.sentence_ids, batch.lengths,
+                                               batch.tokens()};
   const Variable attended = (*attention_)(hidden, sentences, relative_bias);  // (T, H)
   const Variable middle =
       add_and_norm(attended, hidden, batch, *attention_norm_, attention_dropout_, 1);
   auto* const fused = dynamic_cast<nn::Linear*>(intermediate_.get());
-  const Variable expanded =
-      fused ? fused->forward_gelu(middle) : autograd::gelu((*intermediate_)(middle));  // (T, 4H)
+  const Variable expanded = fused ? fused->forward_gelu(middle, batch.tokens())
+                                  : autograd::gelu((*intermediate_)(middle));  // (T, 4H)
   return add_and_norm((*output_)(expanded), middle, batch, *output_norm_, dropout_, 2);
 }
 

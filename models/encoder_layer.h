@@ -34,6 +34,9 @@ class TransformerLayer : public nn::Replaceable {
                       const Variable& relative_bias) {
     return enter([&] { return forward(hidden, batch, relative_bias); });
   }
+  /// Whether slice_tokens can cut it: hidden is then this rank's rows of (T, H).
+  virtual bool has_token_slices() const { return false; }
+  virtual void slice_tokens(const nn::SlicesPtr&, const nn::Sliceable::Cut&) {}
 
  protected:
   virtual Variable forward(const Variable& hidden, const PackedBatch& batch,
@@ -45,6 +48,9 @@ class EncoderLayer final : public TransformerLayer {
  public:
   EncoderLayer(const EncoderConfig& config, const LayerNames& names);
   const char* kind() const override { return kind_; }
+  /// While no part is replaced.
+  bool has_token_slices() const override;
+  void slice_tokens(const nn::SlicesPtr& slices, const nn::Sliceable::Cut& cut) override;
 
  protected:
   Variable forward(const Variable& hidden, const PackedBatch& batch,
@@ -62,6 +68,7 @@ class EncoderLayer final : public TransformerLayer {
   std::shared_ptr<nn::UnaryModule> intermediate_;  // (T, H) -> (T, 4H)
   std::shared_ptr<nn::UnaryModule> output_;        // (T, 4H) -> (T, H)
   std::shared_ptr<nn::UnaryModule> output_norm_;
+  nn::LayerSlices tokens_;
 };
 
 /// During its lifetime, this thread builds models without memory for their large weights, which

@@ -1,5 +1,7 @@
 #include "ringlet/models/transformer.h"
 
+#include <algorithm>
+
 #include "ringlet/autograd/checkpoint.h"
 #include "ringlet/autograd/functions/device.h"
 #include "ringlet/autograd/functions/elementwise.h"
@@ -70,7 +72,7 @@ class Pooler final : public nn::Layer<Pooler, nn::Replaceable> {
   std::shared_ptr<nn::UnaryModule> dense_;
 };
 
-class EncoderStack final : public Transformer {
+class EncoderStack final : public Transformer, public nn::Sliceable {
  public:
   EncoderStack(const EncoderConfig& config, bool with_pooler) : Transformer(config) {
     embeddings_ = register_module("embeddings", std::make_shared<Embeddings>(config));
@@ -91,11 +93,20 @@ class EncoderStack final : public Transformer {
     copy->take_settings(*this);
     return copy;
   }
+  std::int64_t pieces(nn::SliceKind kind) const override {
+    const bool all = std::ranges::all_of(encoder_->layers, &TransformerLayer::has_token_slices);
+    return kind == nn::SliceKind::tokens && all ? config_.num_attention_heads : 0;
+  }
+  void slice(nn::SliceKind, const nn::SlicesPtr& slices, const Cut& cut) override {
+    for (const auto& layer : encoder_->layers) layer->slice_tokens(slices, cut);
+    tokens_ = *slices;
+  }
 
  protected:
   std::vector<Variable> forward(LayerRange layers, const PackedBatch& batch,
                                 std::vector<Variable> state) override {
     if (layers.first == 0) state = embed(batch);
+    state[0] = tokens_.own_rows(state[0]);
     PackedBatch here = batch;  // where the layer is (nn::place)
     for (std::int64_t i = layers.first; i < layers.last; ++i) {
       const auto& layer = encoder_->layers[static_cast<std::size_t>(i)];
@@ -109,6 +120,7 @@ class EncoderStack final : public Transformer {
       };
       state[0] = checkpointing_ ? autograd::checkpoint(run, state) : run(state);
     }
+    state[0] = tokens_.all_rows(state[0], batch.tokens());
     if (layers.last == config_.num_hidden_layers)
       state[0] = autograd::to(state[0], batch.token_ids.device());
     return state;
@@ -129,6 +141,7 @@ class EncoderStack final : public Transformer {
   std::shared_ptr<Embeddings> embeddings_;
   std::shared_ptr<Encoder> encoder_;
   std::shared_ptr<Pooler> pooler_;  // empty without with_pooler
+  nn::LayerSlices tokens_;
 };
 
 }  // namespace

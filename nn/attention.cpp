@@ -84,7 +84,7 @@ void SelfAttention::slice(SliceKind, const SlicesPtr& slices, const Cut& cut) {
 
 Variable SelfAttention::in_slices(const Variable& x, const Sentences& sentences,
                                   const Variable& relative_bias) {
-  const std::vector<Variable> inputs = slices_->inputs(x);
+  const std::vector<Variable> inputs = slices_->inputs(x, sentences.tokens);
   std::vector<Variable> partial;
   AttentionOptions of_slice = options(sentences);
   of_slice.heads = heads_ / slices_->count();

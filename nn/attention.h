@@ -33,9 +33,10 @@ class SelfAttention final : public Layer<SelfAttention, Replaceable>, public Sli
 
   /// The sentences of a forward, as in core's AttentionOptions.
   struct Sentences {
-    Tensor cu_seqlens;      // (S + 1) i32, where sentences start
-    Tensor sentence_ids{};  // (S) i32, counters of the dropout masks; undefined: 0..S-1
-    Tensor lengths{};       // (S) i32, real tokens of each; undefined: no padding
+    Tensor cu_seqlens;         // (S + 1) i32, where sentences start
+    Tensor sentence_ids{};     // (S) i32, counters of the dropout masks; undefined: 0..S-1
+    Tensor lengths{};          // (S) i32, real tokens of each; undefined: no padding
+    std::int64_t tokens = -1;  // of all ranks, see LayerSlices::inputs
   };
   /// relative_bias (32, heads) by relative_position_bucket, or undefined.
   Variable forward(const Variable& x, const Sentences& sentences,

@@ -31,13 +31,12 @@ using Product = Variable (*)(const Variable& x, const Variable& weight, const Va
 
 // Every slice reads all of x and computes its columns of the output.
 Variable in_columns(const LayerSlices& slices, const Variable& x, const Linear& layer,
-                    Product product) {
-  const std::vector<Variable> inputs = slices.inputs(x);
-  std::vector<Variable> outputs;
-  for (int i = 0; i < slices.here(); ++i)
-    outputs.push_back(product(inputs[static_cast<std::size_t>(i)], slices.part(layer.weight, 0, i),
-                              slices.part(layer.bias, 0, i)));
-  return outputs.size() == 1 ? outputs[0] : autograd::concat(outputs, -1);
+                    Product product, std::int64_t rows) {
+  const std::vector<Variable> inputs = slices.inputs(x, rows);
+  return slices.join(-1, [&](int i) {
+    return product(inputs[static_cast<std::size_t>(i)], slices.part(layer.weight, 0, i),
+                   slices.part(layer.bias, 0, i));
+  });
 }
 
 // x is cut, and the bias is added once, to the sum.
@@ -52,13 +51,13 @@ Variable in_rows(const LayerSlices& slices, const Variable& x, const Linear& lay
 
 Variable Linear::forward(const Variable& x) {
   if (rows_) return in_rows(*rows_, x, *this);
-  return columns_ ? in_columns(*columns_, x, *this, autograd::linear)
+  return columns_ ? in_columns(*columns_, x, *this, autograd::linear, -1)
                   : autograd::linear(x, weight, bias);
 }
 
-Variable Linear::forward_gelu(const Variable& x) {
+Variable Linear::forward_gelu(const Variable& x, std::int64_t rows) {
   if (rows_) return autograd::gelu(forward(x));
-  return columns_ ? in_columns(*columns_, x, *this, autograd::linear_gelu)
+  return columns_ ? in_columns(*columns_, x, *this, autograd::linear_gelu, rows)
                   : autograd::linear_gelu(x, weight, bias);
 }
 

@@ -27,8 +27,8 @@ class Linear final : public UnaryModule, public Sliceable {
   std::shared_ptr<Module> blank_copy(Cloner&) const override;
   bool only_multiplied(const Parameter& parameter) const override { return parameter == weight; }
   Variable forward(const Variable& x) override;
-  /// gelu(forward(x)), in one pass.
-  Variable forward_gelu(const Variable& x);
+  /// gelu(forward(x)), in one pass. `rows` are those of x on all ranks, see LayerSlices::inputs.
+  Variable forward_gelu(const Variable& x, std::int64_t rows = -1);
   std::int64_t pieces(SliceKind kind) const override;
   void slice(SliceKind kind, const SlicesPtr& slices, const Cut& cut) override;
 

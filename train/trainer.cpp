@@ -66,7 +66,8 @@ void Trainer::slice_layers(const comm::Group& group) const {
     if (!found) found = dynamic_cast<const models::Transformer*>(&below);
   });
   if (!found) fail_input("mesh tensor=", group.size(), ": expected a transformer, found none");
-  TensorParallel(module, group, encoder_tensor_plan(found->config()));
+  TensorParallel(module, group, encoder_tensor_plan(found->config()),
+                 {.sequence = job_.arguments.tensor_sequence});
 }
 
 Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,

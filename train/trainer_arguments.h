@@ -77,6 +77,7 @@ struct TrainingArguments {
   /// rank has some layers, and a step's batches are the micro-batches of a pipeline. Along `tensor`
   /// each rank has slices of the layers (TensorParallel). Sentence tasks only.
   MeshShape mesh = {};
+  bool tensor_sequence = false;  // TensorParallelOptions::sequence
   PipelineOptions pipeline = {};
 
   std::int64_t logging_steps = 500;  // metrics every so many steps and at the last; 0: none

@@ -47,8 +47,8 @@ TEST_CASE("gradients of attention over more queries than one block") {
 
 TEST_CASE("gradients of a part in three slices, with a residual") {
   const auto part = [](const Inputs& in) {
-    const std::vector<Variable> x = slice_inputs(in[0], 3, nullptr);
-    return slice_sum({matmul(x[0], in[1]), matmul(x[1], in[2]), matmul(x[2], in[3])}, in[4],
+    const std::vector<Variable> x = slice_inputs(in[0], in[0].tensor(), 3, nullptr);
+    return slice_sum({matmul(x[0], in[1]), matmul(x[1], in[2]), matmul(x[2], in[3])}, {in[4]},
                      nullptr) +
            in[0];
   };

@@ -112,6 +112,8 @@ TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy tak
   refuse("--fsdp-min-num-params 9", "--fsdp-min-num-params 9: needs --strategy fsdp");
   refuse("--strategy fsdp --bucket-cap-mb 4", "--bucket-cap-mb 4: needs --strategy ddp");
   refuse("--bucket-cap-mb 0.5", "--bucket-cap-mb 0.5: needs --strategy ddp");
+  refuse("--mesh data=2 --tensor-sequence",
+         "--tensor-sequence: needs --mesh with tensor=2 or more");
   refuse("--strategy zero2 --reshard-after-forward false",
          "--reshard-after-forward false: needs --strategy fsdp");
   refuse("--strategy dp --prefetch true", "--prefetch true: needs --strategy fsdp");

@@ -38,6 +38,7 @@ struct Way {
   std::int64_t steps = 10;
   double clip = 1;
   int slices = 1;  // that one rank computes as so many ranks along `tensor` would
+  bool sequence = false;
 };
 
 TrainingArguments arguments(const Way& way) {
@@ -50,6 +51,7 @@ TrainingArguments arguments(const Way& way) {
           .gradient_checkpointing = way.recompute,
           .strategy = way.strategy,
           .mesh = way.mesh,
+          .tensor_sequence = way.sequence,
           .pipeline = way.pipeline,
           .save_strategy = SaveStrategy::no};
 }
@@ -63,7 +65,7 @@ void run_trainers(const Way& way, const TrainingArguments& arguments, const Run&
         model.train(six_layers(way.architecture));
         models::Transformer& transformer = *model.encoder.transformer();
         TensorParallel(transformer, {}, encoder_tensor_plan(transformer.config()),
-                       {.slices = way.slices});
+                       {.slices = way.slices, .sequence = way.sequence});
         Trainer trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), arguments, group);
         run(model, trainer, group);
       },
@@ -162,18 +164,29 @@ TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
 // The global norm is summed by slices: without clipping it decides nothing.
 TEST_CASE(
     "data x pipe x tensor: the bytes of ranks along data that compute the slices themselves") {
-  for (const int tensor : {2, 3}) {
-    const std::string expected =
-        trained({.mesh = {2}, .strategy = Strategy::ddp, .clip = 0, .slices = tensor});
-    CHECK((expected != trained({.mesh = {2}, .strategy = Strategy::ddp, .clip = 0})));
-    for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::fsdp})
-      for (const int pipe : {1, 2}) {
-        CAPTURE(tensor);
-        CAPTURE(pipe);
-        CAPTURE(kStrategies(strategy));
-        CHECK((trained({.mesh = {2, pipe, tensor}, .strategy = strategy, .clip = 0}) == expected));
-      }
-  }
+  for (const int tensor : {2, 3})
+    for (const bool sequence : {false, true}) {
+      Way way{.mesh = {2}, .strategy = Strategy::ddp, .clip = 0};
+      const std::string uncut = trained(way);
+      way.slices = tensor;
+      way.sequence = sequence;
+      const std::string expected = trained(way);
+      CHECK((expected != uncut));
+      way.slices = 1;
+      for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::fsdp})
+        for (const int pipe : {1, 2}) {
+          CAPTURE(tensor);
+          CAPTURE(sequence);
+          CAPTURE(pipe);
+          CAPTURE(kStrategies(strategy));
+          way.mesh = {2, pipe, tensor};
+          way.strategy = strategy;
+          CHECK((trained(way) == expected));
+        }
+      way.strategy = Strategy::ddp;
+      way.pipeline.schedule = PipelineKind::zero_bubble;
+      CHECK((trained(way) == expected));
+    }
 }
 
 namespace {

@@ -79,6 +79,10 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
                   "data, by the --strategy (ddp), the layers of its place along pipe, and its "
                   "slices of them along tensor")
       ->check(parsed_by(train::parse_mesh));
+  command.add_flag(
+      "--tensor-sequence", options.arguments.tensor_sequence,
+      "Sequence parallelism: devices along the mesh's tensor also share out the tokens "
+      "between an encoder's blocks");
   train::PipelineOptions& pipeline = options.arguments.pipeline;
   add_choice(command, "--pipeline-schedule", pipeline.schedule, train::kPipelines,
              "Order of a pipeline's micro-batches, --gradient-accumulation-steps of them: " +
@@ -333,6 +337,8 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
   if (!options.mesh.empty() && strategy == train::Strategy::dp)
     fail_input("--mesh ", options.mesh,
                ": needs a --strategy of several processes: ", of_processes);
+  if (options.arguments.tensor_sequence && options.arguments.mesh.tensor == 1)
+    fail_input("--tensor-sequence: needs --mesh with tensor=2 or more");
   const train::PipelineOptions usual;
   const bool balances = pipeline.balance != usual.balance;
   if (!staged && (!pipeline.layers.empty() || balances || pipeline.schedule != usual.schedule))

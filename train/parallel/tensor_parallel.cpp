@@ -20,14 +20,16 @@ class GroupSlices final : public nn::SliceRanks {
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
   void all_reduce(Tensor tensor) override { group_.all_reduce(std::move(tensor)).wait(); }
+  Tensor reduce_scatter(Tensor all, std::span<const std::int64_t> counts) override {
+    const comm::Pieces pieces = pieces_of(counts);
+    Tensor mine =
+        empty({pieces[static_cast<std::size_t>(rank())].count}, all.dtype(), all.device());
+    group_.reduce_scatter(mine, std::move(all), pieces).wait();
+    return mine;
+  }
   Tensor all_gather(const Tensor& mine, std::span<const std::int64_t> counts) override {
-    comm::Pieces pieces;
-    std::int64_t end = 0;
-    for (const std::int64_t count : counts) {
-      pieces.push_back({end, count});
-      end += count;
-    }
-    Tensor all = empty({end}, mine.dtype(), mine.device());
+    const comm::Pieces pieces = pieces_of(counts);
+    Tensor all = empty({pieces.back().offset + pieces.back().count}, mine.dtype(), mine.device());
     group_.all_gather(all, mine, pieces).wait();
     return all;
   }
@@ -37,6 +39,15 @@ class GroupSlices final : public nn::SliceRanks {
   void barrier() override { group_.barrier(); }
 
  private:
+  static comm::Pieces pieces_of(std::span<const std::int64_t> counts) {
+    comm::Pieces pieces;
+    std::int64_t end = 0;
+    for (const std::int64_t count : counts) {
+      pieces.push_back({end, count});
+      end += count;
+    }
+    return pieces;
+  }
   comm::Group group_;
 };
 
@@ -70,9 +81,22 @@ void choose(std::vector<Chosen>& chosen, nn::Module& module, nn::SliceKind kind,
   }
 }
 
+/// All encoders that can be cut by tokens.
+void choose_encoders(std::vector<Chosen>& chosen, nn::Module& module) {
+  const std::size_t before = chosen.size();
+  module.visit([&](const std::string& path, nn::Module& below) {
+    auto* const encoder = dynamic_cast<nn::Sliceable*>(&below);
+    if (encoder && encoder->pieces(nn::SliceKind::tokens) > 0)
+      chosen.push_back({path.empty() ? below.kind() : path, encoder, nn::SliceKind::tokens});
+  });
+  if (chosen.size() == before)
+    fail_input(
+        "[tensor] sequence: expected an encoder with no part of a layer replaced, found none");
+}
+
 void check_divides(const Chosen& one, int slices) {
   const std::int64_t pieces = one.layer->pieces(one.kind);
-  if (one.kind != nn::SliceKind::heads) {
+  if (one.kind != nn::SliceKind::heads && one.kind != nn::SliceKind::tokens) {
     if (pieces < slices)
       fail_input("[tensor] ", one.name, ": ", pieces, " rows or columns for ", slices, " ranks");
     return;
@@ -142,6 +166,7 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
   choose(chosen, module, nn::SliceKind::rows, "rows", plan.rows);
   choose(chosen, module, nn::SliceKind::heads, "heads", plan.heads);
   choose(chosen, module, nn::SliceKind::vocabulary, "vocabulary", plan.vocabulary);
+  if (options.sequence) choose_encoders(chosen, module);
   for (const Chosen& one : chosen) check_divides(one, group.size() * options.slices);
   Dims dims;
   cut_by_head(dims, module, plan.by_head);
@@ -151,10 +176,11 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
 
   const auto ranks = std::make_shared<GroupSlices>(group);
   const auto slices = std::make_shared<const nn::LayerSlices>(ranks, options.slices);
+  const auto tokens = std::make_shared<const nn::LayerSlices>(ranks, options.slices, true);
   for (const Chosen& one : chosen)
-    one.layer->slice(one.kind, slices, [&](const nn::Parameter& parameter, int dim) {
-      dims[parameter.state().get()] = dim;
-    });
+    one.layer->slice(
+        one.kind, one.kind == nn::SliceKind::tokens ? tokens : slices,
+        [&](const nn::Parameter& parameter, int dim) { dims[parameter.state().get()] = dim; });
   if (group.size() > 1) distribute(module, group, ranks, dims);
 }
 

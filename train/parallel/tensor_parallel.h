@@ -27,11 +27,20 @@ struct TensorParallelOptions {
   /// The reference mode: one rank computes this many slices and adds them in order. It has the bits
   /// of as many ranks. Parameters stay whole.
   int slices = 1;
+  /// Sequence parallelism (Korthikanti et al. 2022): between the blocks of an encoder a rank has
+  /// its near-equal share of the tokens.
+  bool sequence = false;
 };
 
 /// Rank r of n keeps slice r of each cut parameter, with its gradient and optimizer state, and a
 /// copy of every other one. An encoder's layer has two all-reduces of its activations (T, H) in
 /// forward and two in backward: a rank sends 8 (n - 1) / n x their bytes.
+///
+/// With `sequence` each all-reduce becomes a reduce-scatter behind a block and an all-gather before
+/// the next, of the same bytes; the encoder's two ends add 2 (n - 1) / n. Gradients of LayerNorms
+/// and of biases that are added to sums are all-reduced. A layer keeps 2 + 14 / n tensors (T, H)
+/// for backward instead of 4 + 12 / n: the gathered inputs of its products are kept, not gathered
+/// again. If layers are recomputed, it keeps 1 / n instead of 1.
 ///
 /// All ranks get the values of rank 0. They must make the same calls with the same batches, and a
 /// strategy over other ranks may be attached afterwards. Names of parameters, folders and

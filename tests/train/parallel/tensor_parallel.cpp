@@ -9,6 +9,7 @@
 
 #include "../../device.h"
 #include "../../files.h"
+#include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/nn/lora.h"
@@ -61,6 +62,7 @@ struct How {
   bool vocabulary = false;
   bool recompute = false;
   int backwards = 1;  // per step
+  bool sequence = false;
 };
 
 /// The loss of every step, then all gradients, whole; at the end the weights.
@@ -86,6 +88,14 @@ struct Step {
   Loader loader;
 };
 
+void add_gradients(Trace& trace, const Model& model) {
+  for (const nn::Parameter& parameter : model.loss.parameters()) {
+    const auto& slice = parameter.state()->slice;
+    const Tensor grad = parameter.grad();
+    trace.push_back((slice && grad ? slice->gather(grad) : grad).to_vector());
+  }
+}
+
 Trace trace_of(Model& model, const How& how) {
   model.encoder.transformer()->set_compute_dtype(how.dtype);
   model.encoder.transformer()->set_checkpointing(how.recompute);
@@ -94,10 +104,7 @@ Trace trace_of(Model& model, const How& how) {
   for (int i = 0; i < kSteps; ++i) {
     for (int k = 1; k < how.backwards; ++k) step.backward();
     trace.push_back({static_cast<float>(step.backward())});
-    for (const nn::Parameter& parameter : model.loss.parameters()) {
-      const auto& slice = parameter.state()->slice;
-      trace.push_back((slice ? slice->gather(parameter.grad()) : parameter.grad()).to_vector());
-    }
+    add_gradients(trace, model);
     step.update();
   }
   nn::WholeParameters whole(model.loss);
@@ -115,7 +122,8 @@ TrainerState at_step(std::int64_t step) {
 /// The training on one device, in n slices.
 Trace reference(int n, const How& how) {
   Model model(how.architecture);
-  const TensorParallel tensor(model.loss, comm::Group(), model.plan(), {.slices = n});
+  const TensorParallel tensor(model.loss, comm::Group(), model.plan(),
+                              {.slices = n, .sequence = how.sequence});
   return trace_of(model, how);
 }
 
@@ -136,7 +144,8 @@ void check_ranks(int n, const How& how, const Trace& expected,
   comm::launch(
       [&](const comm::Group& group) {
         Model model(how.architecture, group.rank() == 0 ? 5 : 99);
-        const TensorParallel tensor(model.loss, group, model.plan(how.vocabulary));
+        const TensorParallel tensor(model.loss, group, model.plan(how.vocabulary),
+                                    {.sequence = how.sequence});
         check_equal(trace_of(model, how), expected, model);
       },
       n, {.ranks = comm::Ranks::threads, .group = {.transport = transport}});
@@ -219,6 +228,94 @@ TEST_CASE("bf16, recomputed layers, a table cut by words and several backwards h
       CHECK_NOTHROW(check_ranks(n, {.architecture = architecture, .backwards = 3},
                                 reference(n, {.architecture = architecture, .backwards = 3})));
     }
+}
+
+TEST_CASE("sequence parallelism has the bits of one device that adds the gradients of n pieces") {
+  for (const Architecture architecture : {Architecture::bert, Architecture::mpnet})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const int n : {2, 3, 4}) {
+        How how{.architecture = architecture, .dtype = dtype, .sequence = true};
+        const Trace expected = reference(n, how);
+        for (const comm::TransportKind transport : comm::transports()) {
+          INFO(n, " ranks, ", comm::name(transport), ", ", dtype);
+          CHECK_NOTHROW(check_ranks(n, how, expected, transport));
+        }
+        how.recompute = true;
+        CHECK_NOTHROW(check_ranks(n, how, expected));
+        how.sequence = false;  // LayerNorms' gradients are summed in another order
+        CHECK(reference(n, how) != expected);
+      }
+  for (const Architecture architecture :
+       {Architecture::roberta, Architecture::xlm_roberta, Architecture::distilbert}) {
+    const How how{.architecture = architecture, .sequence = true};
+    CHECK_NOTHROW(check_ranks(3, how, reference(3, how)));
+  }
+  const How how{.vocabulary = true, .backwards = 3, .sequence = true};
+  CHECK_NOTHROW(check_ranks(3, how, reference(3, how)));
+}
+
+TEST_CASE("under sequence parallelism there may be fewer tokens than ranks") {
+  const auto run = [](const comm::Group& group, int slices, std::size_t tokens) {
+    Model model(Architecture::mpnet);
+    const TensorParallel tensor(model.loss, group, model.plan(),
+                                {.slices = slices, .sequence = true});
+    const std::vector<std::int32_t> ids(tokens, words::kA);
+    const std::span<const std::int32_t> sentence(ids);
+    models::BatchBuilder builder;
+    builder.add_row({&sentence, 1}, 0);
+    const models::PackedBatch batch = model.loss.placed(builder.build());
+    const Variable hidden = (*model.encoder.transformer())(batch);
+    autograd::sum(autograd::square(hidden)).backward();
+    Trace trace{hidden.tensor().to_vector()};
+    for (const nn::NamedParameter& one : model.encoder.transformer()->named_parameters())
+      if (one.name.ends_with("LayerNorm.weight") || one.name.ends_with("dense.bias")) {
+        const auto& slice = one.parameter.state()->slice;
+        const Tensor grad = one.parameter.grad();
+        trace.push_back((slice ? slice->gather(grad) : grad).to_vector());
+      }
+    return trace;
+  };
+  for (const std::size_t tokens : {0, 1, 2, 3, 5}) {
+    const Trace expected = run({}, 4, tokens);
+    CHECK_NOTHROW(comm::launch(
+        [&](const comm::Group& group) {
+          RINGLET_CHECK(run(group, 1, tokens) == expected, tokens, " tokens: values");
+        },
+        4));
+  }
+}
+
+TEST_CASE("under sequence parallelism a rank keeps less for backward" *
+          doctest::test_suite("host")) {
+  const auto check = [](const comm::Group& group) {
+    double tokens = 0;
+    // Bytes that a forward leaves for its backward, and the most so far.
+    const auto step = [&](bool sequence, bool recompute) {
+      Model model(Architecture::mpnet);
+      model.encoder.transformer()->set_checkpointing(recompute);
+      const TensorParallel tensor(model.loss, group, model.plan(), {.sequence = sequence});
+      Loader loader({words::dataset(640, 3)}, model.encoder.tokenizer(), {.batch_size = 320});
+      const models::PackedBatch batch = tiny::next(model.loss, loader);
+      tokens = static_cast<double>(batch.tokens());
+      model.loss(batch).backward();  // buffers of gradients and of the transport stay
+      const std::size_t before = memory_stats({}).allocated;
+      const Variable loss = model.loss(batch);
+      const std::size_t kept = memory_stats({}).allocated - before;
+      loss.backward();
+      return std::pair(static_cast<double>(kept), static_cast<double>(memory_stats({}).peak));
+    };
+    for (const bool recompute : {true, false}) {
+      const auto [kept, peak] = step(true, recompute);
+      const auto [plain, plain_peak] = step(false, recompute);
+      // Two layers keep a share of their input, or of two LayerNorms' normalized rows.
+      const double others = tokens - std::ceil(tokens / group.size());
+      const double expected = 2 * (recompute ? 1 : 2) * others * 48 * sizeof(float);
+      RINGLET_CHECK(plain - kept > 0.99 * expected && plain - kept < 1.05 * expected, "kept ", kept,
+                    " bytes, without sequence ", plain, ", expected less by ", expected);
+      RINGLET_CHECK(plain_peak - peak > expected, "peak ", peak, ", without sequence ", plain_peak);
+    }
+  };
+  comm::launch(check, 4, {.ranks = comm::Ranks::processes});
 }
 
 TEST_CASE("a rank keeps its slices alone, under the names of the whole parameters") {
@@ -337,8 +434,10 @@ TEST_CASE("the global norm has every parameter once") {
 
 TEST_CASE("under a strategy over the data each rank's gradients are those of its slices") {
   // Two shares of the data; each is computed by two tensor ranks, or by one rank in two slices.
-  const auto train = [](const auto& attach, Model& model, const Grid& mesh, int slices) {
-    const TensorParallel tensor(model.loss, mesh.tensor, model.plan(), {.slices = slices});
+  bool sequence = false;
+  const auto train = [&](const auto& attach, Model& model, const Grid& mesh, int slices) {
+    const TensorParallel tensor(model.loss, mesh.tensor, model.plan(),
+                                {.slices = slices, .sequence = sequence});
     const auto strategy = attach(model.loss, mesh.data);
     Step step(model, 0, static_cast<std::size_t>(mesh.data.rank()), 2);
     for (int i = 0; i < kSteps; ++i) {
@@ -364,42 +463,45 @@ TEST_CASE("under a strategy over the data each rank's gradients are those of its
         },
         4));
   };
-  check("DDP", [](nn::Module& module, const comm::Group& group) {
-    return std::make_unique<DistributedDataParallel>(module, group);
-  });
-  check("ZeRO-1", [](nn::Module& module, const comm::Group& group) {
-    return std::make_unique<ShardedDataParallel>(module, group, ShardedDataParallelOptions{1});
-  });
-  check("FSDP", [](nn::Module& module, const comm::Group& group) {
-    return std::make_unique<FullySharded>(module, group);
-  });
+  for (const bool with_sequence : {false, true}) {
+    sequence = with_sequence;
+    check("DDP", [](nn::Module& module, const comm::Group& group) {
+      return std::make_unique<DistributedDataParallel>(module, group);
+    });
+    check("ZeRO-1", [](nn::Module& module, const comm::Group& group) {
+      return std::make_unique<ShardedDataParallel>(module, group, ShardedDataParallelOptions{1});
+    });
+    check("FSDP", [](nn::Module& module, const comm::Group& group) {
+      return std::make_unique<FullySharded>(module, group);
+    });
+  }
 }
 
 TEST_CASE("a layer sends 8 (n - 1) / n times the bytes of its activations in a step") {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const int n : {2, 3, 4}) {
-      comm::launch(
-          [&](const comm::Group& group) {
-            Model model(Architecture::mpnet);
-            model.encoder.transformer()->set_compute_dtype(dtype);
-            const TensorParallel tensor(model.loss, group, model.plan());
-            Step step(model);
-            const models::PackedBatch batch = tiny::next(model.loss, step.loader);
-            const std::uint64_t before = group.stats().bytes_sent;
-            model.loss(batch).backward();
-            // Pieces of an all-reduce end at multiples of 64 bytes: ranks differ by as much.
-            std::uint64_t sent = 0;
-            for (const std::string& one :
-                 group.all_gather_bytes(std::to_string(group.stats().bytes_sent - before)))
-              sent += std::stoull(one);
-            const auto bytes =
-                static_cast<std::uint64_t>(batch.token_ids.numel()) * 48 * itemsize(dtype);
-            RINGLET_CHECK_EQ(sent, 2 * 8 * (group.size() - 1) * bytes,
-                             "bytes of two layers and all ranks");
-          },
-          n);
-    }
-  }
+  const auto check = [](const comm::Group& group, DType dtype, bool sequence) {
+    Model model(Architecture::mpnet);
+    model.encoder.transformer()->set_compute_dtype(dtype);
+    const TensorParallel tensor(model.loss, group, model.plan(), {.sequence = sequence});
+    Step step(model);
+    const models::PackedBatch batch = tiny::next(model.loss, step.loader);
+    const std::uint64_t before = group.stats().bytes_sent;
+    model.loss(batch).backward();
+    // Pieces of an all-reduce end at multiples of 64 bytes: ranks differ by as much.
+    std::uint64_t sent = 0;
+    for (const std::string& one :
+         group.all_gather_bytes(std::to_string(group.stats().bytes_sent - before)))
+      sent += std::stoull(one);
+    const auto others = static_cast<std::uint64_t>(group.size() - 1);
+    const auto bytes = static_cast<std::uint64_t>(batch.tokens()) * 48 * itemsize(dtype);
+    // With `sequence` also the encoder's two ends, and of each layer the gradients of two
+    // LayerNorms and two biases.
+    const std::uint64_t more = sequence ? 2 * bytes + 2 * 2 * (2 * 2 + 2) * 48 * sizeof(float) : 0;
+    RINGLET_CHECK_EQ(sent, others * (2 * 8 * bytes + more), "bytes of two layers and all ranks");
+  };
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const int n : {2, 3, 4})
+      for (const bool sequence : {false, true})
+        comm::launch([&](const comm::Group& group) { check(group, dtype, sequence); }, n);
 }
 
 TEST_CASE("a rank that fails or has another dtype ends all ranks, and is named") {
@@ -462,4 +564,10 @@ TEST_CASE("plans that do not fit are refused, and nothing is changed") {
   Model adapted(Architecture::bert);
   nn::add_lora(adapted.loss, {.r = 2, .target_modules = {"query"}});
   CHECK_THROWS_AS(TensorParallel(adapted.loss, {}, adapted.plan(), {.slices = 2}), InputError);
+  Model one_layer(Architecture::bert);
+  nn::add_lora(one_layer.loss, {.r = 2, .target_modules = {"layer.1.output.dense"}});
+  CHECK_THROWS_WITH_AS(
+      TensorParallel(one_layer.loss, {}, one_layer.plan(), {.slices = 2, .sequence = true}),
+      "[tensor] sequence: expected an encoder with no part of a layer replaced, found none",
+      InputError);
 }
