@@ -53,6 +53,12 @@ TEST_CASE("gradients of a part in three slices, with a residual") {
            in[0];
   };
   CHECK_GRADIENTS(part, input({2, 4}), input({4, 4}), input({4, 4}), input({4, 4}), input({4}));
+  // Each slice adds the bias to its share of the rows.
+  const auto by_rows = [](const Inputs& in) {
+    return slice_sum({in[0], in[1], in[2]}, slice_inputs(in[3], in[3].tensor(), 3, nullptr),
+                     nullptr, Keep::own_rows);
+  };
+  CHECK_GRADIENTS(by_rows, input({2, 4}), input({2, 4}), input({2, 4}), input({4}));
 }
 
 TEST_CASE("gradients of conv2d") {

@@ -242,7 +242,8 @@ TEST_CASE("sequence parallelism has the bits of one device that adds the gradien
         }
         how.recompute = true;
         CHECK_NOTHROW(check_ranks(n, how, expected));
-        how.sequence = false;  // LayerNorms' gradients are summed in another order
+        if (dtype == DType::bf16) continue;  // its sums in f32 may be exact in any order
+        how.sequence = false;                // LayerNorms' gradients are summed in another order
         CHECK(reference(n, how) != expected);
       }
   for (const Architecture architecture :
