@@ -127,7 +127,8 @@ std::string to_markdown(const std::vector<Row>& rows) {
   return table(lines) + "\n" +
          wrapped(
              "pairs/s: pairs trained per second. exposed: ms of a step that wait for "
-             "collectives (under dp, that add up gradients). The last three columns are "
+             "collectives or messages (under dp, that add up gradients). The last three columns "
+             "are "
              "Sentence Transformers' published samples/s, of mpnet-base on four V100, and "
              "their ratios. --wide prints all columns and the phases of a step.");
 }
@@ -142,7 +143,8 @@ std::string to_wide_markdown(const std::vector<Row>& rows) {
   for (const Row& row : rows) out += "\n" + details(row);
   return out +
          "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "
-         "for collectives; under dp, adding up gradients) and the peak are per rank and step. "
+         "for collectives or messages; under dp, adding up gradients) and the peak are per rank "
+         "and step. "
          "*What transformers' Trainer would report: all rows of the data sets over the time, "
          "trained or not.\n";
 }

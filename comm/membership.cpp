@@ -103,8 +103,9 @@ void Membership::end(const std::string& cause) const {
 }
 
 void Membership::end_late(const std::string& cause) const {
-  // A peer that timed out closes its connections, and raises the alarm after its chain_from().
-  const auto patience = Clock::now() + 3 * kTimeoutSpread;
+  // A peer that timed out closes its connections, and raises the alarm after its chain_from(). The
+  // report of a peer that was killed takes as long.
+  const auto patience = Clock::now() + 2 * kTimeoutSpread;
   while (!store->raised() && Clock::now() < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   end(cause);

@@ -40,7 +40,6 @@ GroupStats GroupState::stats() const {
     const GroupStats one = lane->stats();
     sum.collectives += one.collectives;
     sum.bytes_sent += one.bytes_sent;
-    sum.seconds_running += one.seconds_running;
     sum.seconds_waited += one.seconds_waited;
   }
   return sum;

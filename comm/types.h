@@ -84,9 +84,9 @@ struct GroupOptions {
 struct GroupStats {
   std::uint64_t collectives = 0;  // and transfers
   std::uint64_t bytes_sent = 0;   // by schedules; native engines are not counted
-  // By the host's clock, unless GroupOptions::timed. Transfers that are in flight together add up.
-  double seconds_running = 0;  // in collectives
-  double seconds_waited = 0;   // callers in Work::wait
+  // By the host's clock, unless GroupOptions::timed.
+  double seconds_running = 0;  // in collectives, without transfers
+  double seconds_waited = 0;   // callers in Work::wait, also for transfers
 };
 
 }  // namespace ringlet::comm

@@ -94,8 +94,9 @@ class EncoderStack final : public Transformer, public nn::Sliceable {
     return copy;
   }
   std::int64_t pieces(nn::SliceKind kind) const override {
+    if (kind != nn::SliceKind::tokens) return 0;
     const bool all = std::ranges::all_of(encoder_->layers, &TransformerLayer::has_token_slices);
-    return kind == nn::SliceKind::tokens && all ? config_.num_attention_heads : 0;
+    return all ? config_.num_attention_heads : -1;
   }
   void slice(nn::SliceKind, const nn::SlicesPtr& slices, const Cut& cut) override {
     for (const auto& layer : encoder_->layers) layer->slice_tokens(slices, cut);

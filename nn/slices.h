@@ -95,8 +95,8 @@ enum class SliceKind { columns, rows, heads, vocabulary, tokens };
 class Sliceable {
  public:
   virtual ~Sliceable() = default;
-  /// The number of output columns, input rows, heads or words, for tokens of heads; 0 if it has
-  /// none to be cut.
+  /// The number of output columns, input rows, heads or words; 0 if it has none to be cut. For
+  /// tokens the number of heads, which ranks must divide; -1 if parts of layers were replaced.
   virtual std::int64_t pieces(SliceKind kind) const = 0;
   /// Cuts a parameter along a dimension, unless all slices are here.
   using Cut = std::function<void(const Parameter& parameter, int dim)>;

@@ -34,12 +34,14 @@ class ExampleTask final : public TrainingTask {
 
   StepResult step() override {
     StepResult result;
+    micro_batch_.reset();  // of a step that threw
     for (std::size_t micro = 0; micro == 0 || !loader_.share().ends_step; ++micro) {
+      if (micro > 0) micro_batch_ = micro;
       const auto start = std::chrono::steady_clock::now();
       const Batch& batch = next();
       result.data_seconds +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (micro > 0 || !loader_.share().ends_step) micro_batch_ = micro;
+      if (!loader_.share().ends_step) micro_batch_ = micro;  // the first one, too
       std::optional<NoSync> no_sync;
       if (!loader_.share().ends_step) no_sync.emplace(pause_);
       const Variable value = forward(batch);

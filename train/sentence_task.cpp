@@ -93,7 +93,9 @@ StepResult SentenceTask::step() {
   StepResult result;
   std::vector<models::PackedBatch> of_pipeline;
   std::size_t micros = 1;
+  micro_batch_.reset();  // of a step that threw
   for (std::size_t micro = 0; micro < micros; ++micro) {
+    if (micro > 0 && !pipeline_) micro_batch_ = micro;
     const double waited = loader_.seconds_waited();
     const models::PackedBatch& batch = next();
     result.data_seconds += loader_.seconds_waited() - waited;
@@ -101,7 +103,7 @@ StepResult SentenceTask::step() {
     if (pipeline_) {
       of_pipeline.push_back(batch);
     } else {
-      if (micros > 1) micro_batch_ = micro;
+      if (micros > 1) micro_batch_ = micro;  // the first one, too
       check_same_rows(same_rows_, rank_, {&batch, 1}, micro);
       std::optional<NoSync> no_sync;
       if (micro + 1 < micros) no_sync.emplace(pause_);

@@ -28,6 +28,8 @@ void check_strategies(const TrainingArguments& arguments) {
 
 void check_mesh(const TrainingArguments& arguments) {
   const MeshShape& mesh = arguments.mesh;
+  if (arguments.tensor_sequence && mesh.tensor == 1)
+    fail_input("tensor sequence: expected a mesh with tensor=2 or more");
   if (mesh.pipe * mesh.tensor == 1) return;
   if (arguments.strategy == Strategy::dp || arguments.strategy == Strategy::none)
     fail_input("mesh pipe=", mesh.pipe, ",tensor=", mesh.tensor, ": expected strategy ",

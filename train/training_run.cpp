@@ -80,6 +80,7 @@ TrainingResult TrainingRun::operator()() {
   static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
   use_graphs();
   call(&TrainerCallback::on_train_begin, arguments_);
+  note_idle_stages();
   agree_to_stop();  // as callbacks' loaded counts may request
   while (state_.step < total() && !stopped()) step();
   if (in_epoch_) end_epoch(state_.position.epoch + 1);
@@ -111,6 +112,14 @@ void TrainingRun::use_graphs() {
   }
   if (arguments_.step_graphs != StepGraphMode::off)
     note("steps are not captured as graphs: " + why);
+}
+
+void TrainingRun::note_idle_stages() const {
+  const auto micro_batches = static_cast<std::int64_t>(arguments_.gradient_accumulation_steps);
+  const std::int64_t ranks = job_.mesh.pipe.size();
+  if (micro_batches < ranks)
+    note(str("gradient accumulation of ", micro_batches, ": the ", ranks,
+             " ranks of a pipeline wait less with ", ranks, " micro-batches or more"));
 }
 
 void TrainingRun::agree_to_stop() {

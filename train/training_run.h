@@ -51,6 +51,7 @@ class TrainingRun {
   void note(const std::string& line) const { call(&TrainerCallback::on_note, line); }
   /// If possible, the task's steps, update included, run as graphs from here on.
   void use_graphs();
+  void note_idle_stages() const;
   /// A stop on one rank stops all ranks.
   void agree_to_stop();
   bool stopped() const;

@@ -91,7 +91,12 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
   if (trial.saving() && !late && !contains(error, {saving})) return saving;
   if (trial.fault == Fault::disk_full)
     return contains(error, {"File too large"}) ? "" : "File too large";
-  if (trial.of_encoder()) return contains(error, {"micro-batch"}) ? "" : "micro-batch";
+  if (trial.of_encoder()) {
+    // Ranks with slices of a layer wait for each other in each product; stages do not.
+    const bool same = trial.job == Job::tensor && !broken;
+    const std::string micro = same ? str("micro-batch ", trial.micro_batch()) : "micro-batch";
+    return contains(error, {micro}) ? "" : micro;
+  }
   return contains(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
                  contains(error, {"collective"})
              ? ""

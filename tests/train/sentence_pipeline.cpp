@@ -51,7 +51,7 @@ TrainingArguments arguments(const Way& way) {
           .gradient_checkpointing = way.recompute,
           .strategy = way.strategy,
           .mesh = way.mesh,
-          .tensor_sequence = way.sequence,
+          .tensor_sequence = way.sequence && way.mesh.tensor > 1,
           .pipeline = way.pipeline,
           .save_strategy = SaveStrategy::no};
 }
@@ -241,7 +241,8 @@ TEST_CASE("a checkpoint of one mesh goes on under another, with the losses of ev
       return Way{.mesh = {2, pipe, tensor},
                  .strategy = strategy,
                  .steps = 6,
-                 .clip = tensor == 1 ? 1.0 : 0.0};
+                 .clip = tensor == 1 ? 1.0 : 0.0,
+                 .sequence = tensor > 1};
     };
     const Seen expected = observed(way(1, Strategy::zero1), folder / "alone");
     REQUIRE(expected.metrics.size() == 2);
@@ -402,6 +403,26 @@ TEST_CASE("FSDP's units may be classes that one stage alone has, and a stage may
     models.push_back(read_file(folder / "model/model.safetensors"));
   }
   CHECK((models[0] == models[1]));
+}
+
+TEST_CASE("fewer micro-batches than ranks of a pipeline are noted") {
+  const auto noted = [](std::size_t micro_batches) {
+    const Way way{
+        .mesh = {1, 2}, .strategy = Strategy::ddp, .micro_batches = micro_batches, .steps = 1};
+    std::string notes;
+    run_trainers(
+        way, arguments(way), [&](tiny::Model&, Trainer& trainer, const comm::Group& group) {
+          if (group.rank() == 0)
+            trainer.add_callback({.on_note = [&](const std::string& line) { notes += line; }});
+          trainer.train();
+        });
+    return notes;
+  };
+  CHECK_EQ(
+      noted(1),
+      "gradient accumulation of 1: the 2 ranks of a pipeline wait less with 2 micro-batches or "
+      "more");
+  CHECK_EQ(noted(2), "");
 }
 
 TEST_CASE("ranks that should have the same rows and do not are named") {

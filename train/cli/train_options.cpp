@@ -79,10 +79,9 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
                   "data, by the --strategy (ddp), the layers of its place along pipe, and its "
                   "slices of them along tensor")
       ->check(parsed_by(train::parse_mesh));
-  command.add_flag(
-      "--tensor-sequence", options.arguments.tensor_sequence,
-      "Sequence parallelism: devices along the mesh's tensor also share out the tokens "
-      "between an encoder's blocks");
+  command.add_flag("--tensor-sequence", options.arguments.tensor_sequence,
+                   "Sequence parallelism: devices along the mesh's tensor also split the tokens "
+                   "between an encoder's blocks");
   train::PipelineOptions& pipeline = options.arguments.pipeline;
   add_choice(command, "--pipeline-schedule", pipeline.schedule, train::kPipelines,
              "Order of a pipeline's micro-batches, --gradient-accumulation-steps of them: " +

@@ -41,7 +41,7 @@ MeshShape MeshShape::over(int ranks) const {
 
 MeshShape parse_mesh(const std::string& text) {
   MeshShape mesh{0, 0, 0};
-  std::istringstream axes(text + (text.empty() || text.back() == ',' ? "," : ""));
+  std::istringstream axes(text + ',');  // a final comma without an axis is wrong
   for (std::string axis; std::getline(axes, axis, ',');) {
     const std::size_t equals = std::min(axis.find('='), axis.size());
     const std::string name = axis.substr(0, equals);

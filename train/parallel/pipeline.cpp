@@ -50,9 +50,9 @@ double Pipeline::run() {
   std::optional<NoSync> paused(options_.pause);
   for (const PipelineAction& action : actions_) {
     if (&action == &actions_.back()) paused.reset();
-    execute(action);
+    named(action, [&] { compute(action); });
   }
-  for (const comm::Work& work : sends_) work.wait();
+  for (const auto& [action, work] : sends_) named(action, [&work = work] { work.wait(); });
   sends_.clear();
   double sum = 0;
   for (const Tensor& loss : losses_) sum += loss.to_vector<double>()[0];
@@ -62,9 +62,9 @@ double Pipeline::run() {
 }
 
 /// An error that leaves it names the micro-batch.
-void Pipeline::execute(const PipelineAction& action) {
+void Pipeline::named(const PipelineAction& action, const std::function<void()>& work) const {
   try {
-    compute(action);
+    work();
   } catch (const Error& error) {
     if (typeid(error) != typeid(Error)) throw;  // an InputError, or a type of the caller's
     fail(error.what(), " (", action.what == Computation::forward ? "forward" : "backward",
@@ -149,7 +149,11 @@ void Pipeline::send(Lane lane, const Tensor& message, DType dtype, int stage, in
   if (rank_of(stage) == group_.rank()) {
     here_[{lane, stage}].push_back(message);
   } else {
-    sends_.push_back(group_.send(message, rank_of(stage), lane));
+    const bool forward = lane == activations;
+    const int from = forward ? stage - 1 : stage + 1;
+    sends_.emplace_back(PipelineAction{forward ? Computation::forward : Computation::input_gradient,
+                                       from / shape_.ranks, micro_batch},
+                        group_.send(message, rank_of(stage), lane));
   }
 }
 

@@ -59,7 +59,7 @@ class Pipeline {
   };
   enum Lane { activations, gradients };  // a tag each
 
-  void execute(const PipelineAction& action);
+  void named(const PipelineAction& action, const std::function<void()>& work) const;
   void compute(const PipelineAction& action);
   void forward(int stage, int micro_batch);
   void input_gradient(int stage, int micro_batch, bool split);
@@ -78,7 +78,7 @@ class Pipeline {
   // The state of a step.
   std::map<std::pair<int, int>, Live> live_;                  // by stage and micro-batch
   std::map<std::pair<Lane, int>, std::vector<Tensor>> here_;  // between two stages of this rank
-  std::vector<comm::Work> sends_;
+  std::vector<std::pair<PipelineAction, comm::Work>> sends_;  // of which action
   std::vector<Tensor> losses_;
   std::vector<Tensor> whole_grads_;  // by micro-batch
 };

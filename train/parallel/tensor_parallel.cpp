@@ -81,21 +81,22 @@ void choose(std::vector<Chosen>& chosen, nn::Module& module, nn::SliceKind kind,
   }
 }
 
-/// All encoders that can be cut by tokens.
+/// All encoders.
 void choose_encoders(std::vector<Chosen>& chosen, nn::Module& module) {
   const std::size_t before = chosen.size();
   module.visit([&](const std::string& path, nn::Module& below) {
     auto* const encoder = dynamic_cast<nn::Sliceable*>(&below);
-    if (encoder && encoder->pieces(nn::SliceKind::tokens) > 0)
+    if (encoder && encoder->pieces(nn::SliceKind::tokens) != 0)
       chosen.push_back({path.empty() ? below.kind() : path, encoder, nn::SliceKind::tokens});
   });
-  if (chosen.size() == before)
-    fail_input(
-        "[tensor] sequence: expected an encoder with no part of a layer replaced, found none");
+  if (chosen.size() == before) fail_input("[tensor] sequence: expected an encoder, found none");
 }
 
 void check_divides(const Chosen& one, int slices) {
   const std::int64_t pieces = one.layer->pieces(one.kind);
+  if (pieces < 0)
+    fail_input("[tensor] sequence: ", one.name,
+               ": expected no replaced part of a layer, such as LoRA's");
   if (one.kind != nn::SliceKind::heads && one.kind != nn::SliceKind::tokens) {
     if (pieces < slices)
       fail_input("[tensor] ", one.name, ": ", pieces, " rows or columns for ", slices, " ranks");
@@ -166,6 +167,7 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
   choose(chosen, module, nn::SliceKind::rows, "rows", plan.rows);
   choose(chosen, module, nn::SliceKind::heads, "heads", plan.heads);
   choose(chosen, module, nn::SliceKind::vocabulary, "vocabulary", plan.vocabulary);
+  // After the plan's: an encoder's slices replace those of its layers.
   if (options.sequence) choose_encoders(chosen, module);
   for (const Chosen& one : chosen) check_divides(one, group.size() * options.slices);
   Dims dims;

@@ -37,7 +37,8 @@ struct TensorParallelOptions {
 /// forward and two in backward: a rank sends 8 (n - 1) / n x their bytes.
 ///
 /// With `sequence` each all-reduce becomes a reduce-scatter behind a block and an all-gather before
-/// the next, of the same bytes; the encoder's two ends add 2 (n - 1) / n. Gradients of LayerNorms
+/// the next, of the same bytes; the two ends of an encoder, or of each pipeline stage, add
+/// 2 (n - 1) / n. Gradients of LayerNorms
 /// and of biases that are added to sums are all-reduced. A layer keeps 2 + 14 / n tensors (T, H)
 /// for backward instead of 4 + 12 / n: the gathered inputs of its products are kept, not gathered
 /// again. If layers are recomputed, it keeps 1 / n instead of 1.

@@ -205,14 +205,14 @@ namespace {
 using Layer = std::function<Variable(const Variable& x)>;
 
 /// The least share of a step that ranks wait, of a few runs: other programs on the machine only
-/// make it larger. `waits` is the share of one rank, of its seconds in a step and in waits there.
-double least_bubble(PipelineKind kind, int ranks, const Shape& message, double enough,
-                    const std::function<Layer()>& make_layer,
+/// make it larger. `waits(seconds, waited)` is the waiting share of a rank's step.
+double least_bubble(PipelineKind kind, const PipelineShape& shape, const Shape& message,
+                    double enough, const std::function<Layer()>& make_layer,
                     const std::function<double(double seconds, double waited)>& waits) {
   using Clock = std::chrono::steady_clock;
   double least = 1;
   for (int attempt = 0; attempt < 10 && least > enough; ++attempt) {
-    std::vector<double> shares(static_cast<std::size_t>(ranks));
+    std::vector<double> shares(static_cast<std::size_t>(shape.ranks));
     comm::launch(
         [&](const comm::Group& group) {
           const Layer layer = make_layer();
@@ -223,7 +223,7 @@ double least_bubble(PipelineKind kind, int ranks, const Shape& message, double e
                               return {last ? autograd::sum(y) : y};
                             }},
                             [&](int, int) -> std::vector<Pipeline::Message> { return {{message}}; },
-                            {.kind = kind, .micro_batches = 8});
+                            {.kind = kind, .micro_batches = shape.micro_batches});
           pipeline.run();  // connects the ranks
           group.barrier();
           const double waited = group.stats().seconds_waited;
@@ -234,14 +234,13 @@ double least_bubble(PipelineKind kind, int ranks, const Shape& message, double e
           shares[static_cast<std::size_t>(group.rank())] =
               waits(took.count(), group.stats().seconds_waited - waited);
         },
-        ranks);
-    least = std::min(least, std::accumulate(shares.begin(), shares.end(), 0.0) / ranks);
+        shape.ranks);
+    least = std::min(least, std::accumulate(shares.begin(), shares.end(), 0.0) / shape.ranks);
   }
   return least;
 }
 
-double bubble_by_formula(PipelineKind kind, int ranks) {
-  const PipelineShape shape{ranks, 8, 1};
+double bubble_by_formula(PipelineKind kind, const PipelineShape& shape) {
   return simulate_pipeline(make_pipeline(kind, shape), shape).bubble();
 }
 
@@ -252,6 +251,7 @@ constexpr std::array kMeasuredKinds{PipelineKind::gpipe, PipelineKind::one_f_one
 
 // Stages that sleep: their times are known, whatever the processors do.
 TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("host")) {
+  constexpr PipelineShape kShape{4, 8, 1};
   constexpr auto kUnit = std::chrono::milliseconds(20);
   const auto sleeps = [&](const Variable& x, const Variable& weight) {
     std::this_thread::sleep_for(kUnit);
@@ -265,16 +265,17 @@ TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("ho
                             });
   };
   for (const PipelineKind kind : kMeasuredKinds) {
-    const double formula = bubble_by_formula(kind, 4);
+    const double formula = bubble_by_formula(kind, kShape);
     const double measured = least_bubble(
-        kind, 4, {1}, formula + 0.02,
+        kind, kShape, {1}, formula + 0.02,
         [&]() -> Layer {
           return [&, weight = Variable(ones({1}), true)](const Variable& x) {
             return sleeps(x, weight);
           };
         },
         [&](double seconds, double) {
-          return 1 - 3 * 8 * std::chrono::duration<double>(kUnit).count() / seconds;
+          return 1 -
+                 3 * kShape.micro_batches * std::chrono::duration<double>(kUnit).count() / seconds;
         });
     MESSAGE(kPipelines(kind) << ": bubble " << 100 * measured << " % measured, " << 100 * formula
                              << " % by the formula");
@@ -287,11 +288,12 @@ TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("ho
 // memory and of the processor's power.
 TEST_CASE("stages of linear layers wait for the formula's share of a step" *
           doctest::test_suite("host")) {
+  constexpr PipelineShape kShape{2, 2, 1};  // schedules differ most with few micro-batches
   constexpr std::int64_t kRows = 256, kColumns = 512;
   for (const PipelineKind kind : kMeasuredKinds) {
-    const double formula = bubble_by_formula(kind, 2);
+    const double formula = bubble_by_formula(kind, kShape);
     const double measured = least_bubble(
-        kind, 2, {kRows, kColumns}, formula + 0.02,
+        kind, kShape, {kRows, kColumns}, formula + 0.02,
         [&]() -> Layer {
           const GeneratorGuard seeded({.seed = 3});
           std::vector<std::shared_ptr<nn::Linear>> layers;
@@ -305,7 +307,7 @@ TEST_CASE("stages of linear layers wait for the formula's share of a step" *
         [](double seconds, double waited) { return waited / seconds; });
     MESSAGE(kPipelines(kind) << ": bubble " << 100 * measured << " % measured, " << 100 * formula
                              << " % by the formula");
-    CHECK(measured > formula - 0.05);
-    CHECK(measured < formula + 0.1);
+    CHECK(measured > formula - 0.08);
+    CHECK(measured < formula + 0.08);
   }
 }

@@ -505,12 +505,13 @@ TEST_CASE("a layer sends 8 (n - 1) / n times the bytes of its activations in a s
         comm::launch([&](const comm::Group& group) { check(group, dtype, sequence); }, n);
 }
 
-TEST_CASE("a rank that fails or has another dtype ends all ranks, and is named") {
-  const auto run = [](const std::function<void(const comm::Group&, Step&)>& step_of) {
+TEST_CASE("a rank that fails or has another batch or dtype ends all ranks, and is named") {
+  const auto run = [](const std::function<void(const comm::Group&, Step&)>& step_of,
+                      bool sequence = false) {
     comm::launch(
         [&](const comm::Group& group) {
           Model model(Architecture::mpnet);
-          const TensorParallel tensor(model.loss, group, model.plan());
+          const TensorParallel tensor(model.loss, group, model.plan(), {.sequence = sequence});
           Step step(model);
           step_of(group, step);
         },
@@ -528,6 +529,16 @@ TEST_CASE("a rank that fails or has another dtype ends all ranks, and is named")
                          step.backward();
                        }),
                        doctest::Contains("all_reduce (bf16, "), Error);
+  if (default_device().type != DeviceType::cpu) return;  // fills both batches up to one size
+  for (const bool sequence : {false, true})
+    CHECK_THROWS_WITH_AS(run(
+                             [](const comm::Group& group, Step& step) {
+                               if (group.rank() == 2) tiny::next(step.model.loss, step.loader);
+                               step.backward();
+                             },
+                             sequence),
+                         doctest::Contains(sequence ? "all_gather (f32, " : "all_reduce (f32, "),
+                         Error);
 }
 
 TEST_CASE("plans that do not fit are refused, and nothing is changed") {
@@ -569,6 +580,5 @@ TEST_CASE("plans that do not fit are refused, and nothing is changed") {
   nn::add_lora(one_layer.loss, {.r = 2, .target_modules = {"layer.1.output.dense"}});
   CHECK_THROWS_WITH_AS(
       TensorParallel(one_layer.loss, {}, one_layer.plan(), {.slices = 2, .sequence = true}),
-      "[tensor] sequence: expected an encoder with no part of a layer replaced, found none",
-      InputError);
+      doctest::Contains("expected no replaced part of a layer, such as LoRA's"), InputError);
 }
