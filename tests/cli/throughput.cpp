@@ -67,9 +67,9 @@ TEST_CASE("a profile accounts for the whole step, waits for data and other devic
     const bool ranks = strategy == std::string("ddp") || strategy == std::string("fsdp");
     CHECK(row["wait_ms"].contains("collectives") == ranks);
     // Waits are the callers' waits without the kernels that they ran meanwhile. Each figure has a
-    // separate clock: one reads it around the other.
+    // separate clock: one reads it around the other, and a thread may lose its core in between.
     if (ranks)
-      CHECK(row["wait_ms"]["collectives"].get<double>() <= 1.01 * row["exposed_ms"].get<double>());
+      CHECK(row["wait_ms"]["collectives"].get<double>() <= 1.05 * row["exposed_ms"].get<double>());
     CHECK(row["wait_ms"].contains("devices") == (strategy == std::string("dp")));
     // The other device's thread runs the same calls as this one.
     if (strategy == std::string("dp"))
