@@ -205,8 +205,8 @@ namespace {
 /// A stage of one layer. Every stage has an input, and so the same work.
 using Layer = std::function<Variable(const Variable& x)>;
 
-/// The share of a step that ranks wait, in the one of a few runs that is nearest to the formula's:
-/// other programs on the machine disturb it. `waits(seconds, waited)` is a rank's share.
+/// The share of a step that ranks wait. Other programs disturb it: of a few runs the one nearest to
+/// the formula counts. `waits(seconds, waited)` is a rank's share.
 double measured_bubble(PipelineKind kind, const PipelineShape& shape, const Shape& message,
                        double formula, const std::function<Layer()>& make_layer,
                        const std::function<double(double seconds, double waited)>& waits) {
