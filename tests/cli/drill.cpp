@@ -32,6 +32,9 @@ TEST_CASE("a drill that has nothing to try is refused") {
       run_program(RINGLET_DRILL, "--transport shm,thread --faults killed,disk_full");
   CHECK_EQ(thread.code, 2);
   CHECK_EQ(thread.err, "drill: --faults: ranks over thread can have none of these\n");
+  const Outcome option = run_program(RINGLET_DRILL, "--trails 3");
+  CHECK_EQ(option.code, 2);
+  CHECK_EQ(option.err, "drill: unknown option '--trails'; did you mean --trials?\n");
 }
 
 // Each line reports the ranks and points that the seed draws.

@@ -76,6 +76,24 @@ TEST_CASE("FSDP's units are chosen by class and by size, and change a clipped no
                  "MPNetLayer; elements 3000, now classes ; elements 3000\n"));
 }
 
+TEST_CASE("--mesh has the bytes of one device along pipe, and --tensor-sequence adds otherwise") {
+  const TemporaryFolder folder;
+  const auto weights = [&](const char* name, const Words& more) {
+    const Outcome outcome = train(folder / name, more + "--gradient-accumulation-steps 2");
+    INFO(outcome.err);
+    REQUIRE_EQ(outcome.code, 0);
+    return weights_in(folder / name);
+  };
+  CHECK((weights("pipe", "--mesh pipe=2 --pipeline-schedule gpipe") == weights("one", {})));
+  const std::string tensor = weights("tensor", "--mesh tensor=2");
+  const std::string sequence = weights("sequence", "--mesh tensor=2 --tensor-sequence");
+  CHECK((tensor != sequence));
+  CHECK((weights("both", "--mesh pipe=2,tensor=2 --tensor-sequence") == sequence));
+  check_refused(
+      train(folder / "out", "--mesh pipe=2 --strategy none"),
+      "--mesh pipe=2: needs a --strategy of several processes: ddp, zero1, zero2 or fsdp");
+}
+
 TEST_CASE("transport and algorithm are those asked for, and named" * doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const auto said = [&](const Words& more) {

@@ -11,6 +11,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/usage.h"
 #include "ringlet/train/data/hash.h"
 #include "trial.h"
 
@@ -205,12 +206,7 @@ int parse_and_run(int argc, char** argv) {
       app, "--job", options.job, kJobs,
       "What the ranks train: digits under DDP, or a sentence encoder in a pipeline or in slices");
   cli::add_seed(app, options.seed, "Draws the ranks and the steps");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
-  return run_trials(options);
+  return cli::parse(app, argc, argv) ? run_trials(options) : 0;
 }
 
 }  // namespace

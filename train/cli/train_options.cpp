@@ -66,10 +66,9 @@ void add_data_options(CLI::App& command, DataOptions& data) {
 }
 
 void add_strategy_options(CLI::App& command, TrainOptions& options) {
-  command
-      .add_option("--strategy", options.strategy,
-                  "How several devices train together: " + train::kStrategies.list())
-      ->capture_default_str();
+  command.add_option("--strategy", options.strategy,
+                     "How several devices train together: " + train::kStrategies.list() +
+                         " (none, or ddp with --mesh)");
   add_number(command, "--devices", options.devices, 1, 1 << 10,
              "Devices of this machine, each with --batch rows of a step")
       ->capture_default_str();
@@ -305,11 +304,11 @@ void check_output(TrainOptions& options, const comm::Environment& environment) {
 
 int apply_mesh(TrainOptions& options, int launched) {
   const int given = launched > 1 ? launched : options.devices;
+  if (options.strategy.empty()) options.strategy = options.mesh.empty() ? "none" : "ddp";
   if (options.mesh.empty()) return given;
   train::MeshShape& mesh = options.arguments.mesh;
   mesh = train::parse_mesh(options.mesh);
-  if (options.strategy == "none") options.strategy = "ddp";
-  if (options.strategy == "dp") return given;  // refused later
+  if (options.strategy == "none" || options.strategy == "dp") return given;  // refused later
   if (std::int64_t{std::max(mesh.data, 1)} * mesh.pipe * mesh.tensor > 1024)
     fail_input("--mesh ", options.mesh, ": expected at most 1024 ranks");
   if (given == 1) options.devices = std::max(mesh.data, 1) * mesh.pipe * mesh.tensor;
@@ -333,7 +332,8 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
   check_strategy_options(options, strategy);
   const train::PipelineOptions& pipeline = options.arguments.pipeline;
   const bool staged = options.arguments.mesh.pipe > 1;
-  if (!options.mesh.empty() && strategy == train::Strategy::dp)
+  const bool alone = strategy == train::Strategy::none || strategy == train::Strategy::dp;
+  if (!options.mesh.empty() && alone)
     fail_input("--mesh ", options.mesh,
                ": needs a --strategy of several processes: ", of_processes);
   if (options.arguments.tensor_sequence && options.arguments.mesh.tensor == 1)
@@ -345,13 +345,13 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
                "pipe=2 or more");
   if (balances && !pipeline.layers.empty())
     fail_input("--pipeline-balance: expected no --pipeline-layers, which decide");
-  if (strategy != train::Strategy::none && strategy != train::Strategy::dp) return;
-  const auto alone = [&](const char* option, const auto& value) {
+  if (!alone) return;
+  const auto refuse = [&](const char* option, const auto& value) {
     fail_input(option, " ", value, ": needs a --strategy of several processes: ", of_processes);
   };
-  if (options.transport != "auto") alone("--transport", options.transport);
-  if (options.algorithm != "auto") alone("--algorithm", options.algorithm);
-  if (options.timeout > 0) alone("--timeout", options.timeout);
+  if (options.transport != "auto") refuse("--transport", options.transport);
+  if (options.algorithm != "auto") refuse("--algorithm", options.algorithm);
+  if (options.timeout > 0) refuse("--timeout", options.timeout);
 }
 
 comm::GroupOptions group_options(const TrainOptions& options) {
