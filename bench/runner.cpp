@@ -53,13 +53,6 @@ Share share_of(const Plan& plan, const comm::Group& group) {
   return {group.rank(), group.size(), plan.devices / group.size()};
 }
 
-std::vector<models::PackedBatch> cut_rows(const models::PackedBatch& batch, int parts) {
-  std::vector<models::PackedBatch> all;
-  for (std::int64_t part = 0; part < parts; ++part)
-    all.push_back(batch.rows_between(batch.rows * part / parts, batch.rows * (part + 1) / parts));
-  return all;
-}
-
 }  // namespace
 
 Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::Group& group)
@@ -168,8 +161,8 @@ void Runner::run_graph() {
 }
 
 void Runner::run_pipeline() {
-  loss_ = full({1}, pipeline_->step(cut_rows(*batch_, pipeline_->micro_batches())), DType::f64,
-               Device{});
+  loss_ =
+      full({1}, pipeline_->step(batch_->parts(pipeline_->micro_batches())), DType::f64, Device{});
   optimizer_.prepare_step();
   optimizer_.launch_step();
 }

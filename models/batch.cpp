@@ -83,6 +83,13 @@ PackedBatch PackedBatch::rows_between(std::int64_t begin, std::int64_t end) cons
   return select(selected);
 }
 
+std::vector<PackedBatch> PackedBatch::parts(std::int64_t n) const {
+  std::vector<PackedBatch> all;
+  for (std::int64_t k = 0; k < n; ++k)
+    all.push_back(rows_between(rows * k / n, rows * (k + 1) / n));
+  return all;
+}
+
 PackedBatch PackedBatch::column(std::int64_t c) const {
   RINGLET_CHECK(c >= 0 && c < columns, "[batch] column ", c, " of ", columns);
   const std::int64_t first = c * rows, last = first + rows;

@@ -45,6 +45,8 @@ struct PackedBatch {
   PackedBatch select(std::span<const std::size_t> rows) const;
   /// The same of rows [begin, end).
   PackedBatch rows_between(std::int64_t begin, std::int64_t end) const;
+  /// `n` parts of near-equal numbers of rows, in order.
+  std::vector<PackedBatch> parts(std::int64_t n) const;
   /// One column as a batch that shares storage; labels stay.
   PackedBatch column(std::int64_t c) const;
 };

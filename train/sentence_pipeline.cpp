@@ -150,7 +150,10 @@ std::vector<Pipeline::Message> SentencePipeline::messages(const models::PackedBa
 
 double SentencePipeline::step(std::vector<models::PackedBatch> batches) {
   batches_ = std::move(batches);
-  if (whole_) cut_rows();
+  if (whole_) {
+    all_ = batches_.at(0);
+    batches_ = all_.parts(micro_batches());
+  }
   RINGLET_CHECK_EQ(batches_.size(), static_cast<std::size_t>(micro_batches()),
                    "[pipeline] micro-batches of a step");
   received_.clear();
@@ -159,15 +162,6 @@ double SentencePipeline::step(std::vector<models::PackedBatch> batches) {
   const double loss = pipeline_->run();
   sharding_->share_reached();
   return loss;
-}
-
-/// Cuts the batch of a step into micro-batches of near-equal numbers of rows.
-void SentencePipeline::cut_rows() {
-  all_ = batches_.at(0);
-  batches_.clear();
-  const auto n = static_cast<std::int64_t>(micro_batches());
-  for (std::int64_t k = 0; k < n; ++k)
-    batches_.push_back(all_.rows_between(all_.rows * k / n, all_.rows * (k + 1) / n));
 }
 
 Tensor SentencePipeline::whole_loss(const std::vector<Tensor>& outputs,

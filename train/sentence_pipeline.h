@@ -54,7 +54,6 @@ class SentencePipeline final : public models::BatchRunner {
   Pipeline::Forward forward_of(int stage);
   std::vector<Pipeline::Message> messages(const models::PackedBatch& batch) const;
   Tensor whole_loss(const std::vector<Tensor>& outputs, std::vector<Tensor>& grads);
-  void cut_rows();
   Variables run_stages(const models::PackedBatch& batch, int owner, std::vector<comm::Work>& sends);
   int rank_of(std::size_t stage) const { return static_cast<int>(stage) % pipe_.size(); }
 
