@@ -162,12 +162,6 @@ double Row::pairs_per_s() const {
   return 1e3 * all.pairs / median(all.step_ms);
 }
 
-const Row& base_row(const std::vector<Row>& rows) {
-  const auto none =
-      std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row.strategy == "none"; });
-  return none == rows.end() ? rows[0] : *none;
-}
-
 double share_of_machine(const Row& row, const std::vector<Row>& rows) {
   for (const Row& other : rows)
     if (!other.together && other.devices == row.devices && row.devices > 1)
@@ -175,8 +169,10 @@ double share_of_machine(const Row& row, const std::vector<Row>& rows) {
   return 0;
 }
 
-double speedup(const Row& row, const std::vector<Row>& rows) {
-  return row.pairs_per_s() / base_row(rows).pairs_per_s();
+std::optional<double> speedup(const Row& row, const std::vector<Row>& rows) {
+  for (const Row& other : rows)
+    if (other.strategy == "none") return row.pairs_per_s() / other.pairs_per_s();
+  return {};
 }
 
 std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed) {

@@ -97,10 +97,9 @@ struct Row {
   double spread() const;
 };
 
-/// The reference of speed-ups: `none`, with replayed steps if the device supports them; else the
-/// first.
-const Row& base_row(const std::vector<Row>& rows);
-double speedup(const Row& row, const std::vector<Row>& rows);
+/// Over the first row of strategy none: with replayed steps, if the device supports them. Empty
+/// without such a row.
+std::optional<double> speedup(const Row& row, const std::vector<Row>& rows);
 /// Relative to as many unconnected devices; 0 if they were not measured.
 double share_of_machine(const Row& row, const std::vector<Row>& rows);
 /// Those with replayed steps, or those without.

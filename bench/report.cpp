@@ -52,19 +52,24 @@ std::string table(const std::vector<Cells>& rows) {
   return out;
 }
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string fixed(double value, int digits) { return fmt::format("{:.{}f}", value, digits); }
+
+/// The speed-up, and its share of a linear one.
+Cells speedup_cells(std::optional<double> speedup, int devices) {
+  if (!speedup) return {"-", "-"};
+  return {fixed(*speedup, 3), fixed(100 * *speedup / devices, 0) + " %"};
+}
 
 Cells wide_cells(const Row& row, const std::vector<Row>& rows) {
   const Measurement all = row.summary();
   const double ms = median(all.step_ms), rate = row.pairs_per_s();
   const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
   const double share = share_of_machine(row, rows);
-  const auto fixed = [](double value, int digits) { return fmt::format("{:.{}f}", value, digits); };
   return {row.strategy,
           std::to_string(row.devices),
           row.dtype,
           fixed(rate, 2),
-          fixed(speedup(row, rows), 3),
+          speedup_cells(speedup(row, rows), row.devices)[0],
           share > 0 ? fixed(share, 3) : "-",
           fmt::format("{:.1f} ({:.1f}-{:.1f})", ms, *low, *high),
           fixed(all.exposed_ms, 1),
@@ -114,15 +119,15 @@ std::string to_markdown(const std::vector<Row>& rows) {
   std::vector<Cells> lines{{"strategy", "devices", "pairs/s", "speed-up", "of linear", "exposed",
                             "4 V100", "speed-up", "of linear"}};
   for (const Row& row : rows) {
-    const double rate = row.pairs_per_s(), gain = speedup(row, rows);
-    lines.push_back({row.strategy, std::to_string(row.devices),
-                     fmt::format("{:.{}f}", rate, rate < 1000 ? 2 : 0), fmt::format("{:.3f}", gain),
-                     percent(gain / row.devices), fmt::format("{:.1f}", row.summary().exposed_ms)});
-    Cells theirs{"-", "-", "-"};
-    if (const auto row_of = published_of(row.strategy))
-      theirs = {std::to_string(row_of->samples_per_s), fmt::format("{:.3f}", row_of->speedup),
-                percent(row_of->speedup / row_of->devices)};
-    lines.back().insert(lines.back().end(), theirs.begin(), theirs.end());
+    const double rate = row.pairs_per_s();
+    const auto published = published_of(row.strategy);
+    const Cells ours = speedup_cells(speedup(row, rows), row.devices);
+    const Cells theirs =
+        published ? speedup_cells(published->speedup, published->devices) : speedup_cells({}, 0);
+    lines.push_back({row.strategy, std::to_string(row.devices), fixed(rate, rate < 1000 ? 2 : 0),
+                     ours[0], ours[1], fixed(row.summary().exposed_ms, 1),
+                     published ? std::to_string(published->samples_per_s) : "-", theirs[0],
+                     theirs[1]});
   }
   return table(lines) + "\n" +
          wrapped(

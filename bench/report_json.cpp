@@ -52,8 +52,8 @@ nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
                            {"devices", row.devices},
                            {"dtype", row.dtype},
                            {"algorithm", row.algorithm},
-                           {"pairs_per_s", row.pairs_per_s()},
-                           {"speedup", speedup(row, rows)}};
+                           {"pairs_per_s", row.pairs_per_s()}};
+  if (const auto gain = speedup(row, rows)) j["speedup"] = *gain;
   if (const auto published = published_of(row.strategy))
     j["published"] = {{"devices", published->devices},
                       {"samples_per_s", published->samples_per_s},

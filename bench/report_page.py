@@ -45,6 +45,8 @@ def image(svg, title):
 
 
 def of_linear(speedup, devices):
+    if speedup is None:
+        return "--"
     return f"{speedup:.3f}", f"{100 * speedup / devices:.0f} %"
 
 
@@ -55,7 +57,7 @@ def measured(rows):
     for row in rows:
         theirs = row.get("published")
         lines.append((row["strategy"], row["devices"], f"{row['pairs_per_s']:.2f}",
-                      *of_linear(row["speedup"], row["devices"]),
+                      *of_linear(row.get("speedup"), row["devices"]),
                       *((theirs["samples_per_s"], *of_linear(theirs["speedup"], theirs["devices"])) if theirs else "---")))
     return table(head, lines)
 
@@ -94,7 +96,7 @@ def machine(report):
 
 def page(report, timeline):
     rows = report["rows"]
-    several = [row for row in rows if row["strategy"] in charts.NAMES]
+    several = [row for row in rows if row["strategy"] in charts.NAMES and "speedup" in row]
     kind = "CPU" if report["device"].startswith("cpu") else "GPU"
     parts = ["<h1>ringlet: training throughput</h1>",
              f"<p>{html.escape(report['model'])}, {report['batch_per_device']} pairs per device, {rows[0]['dtype']}.</p>",
@@ -102,7 +104,7 @@ def page(report, timeline):
              "<p>The last three columns are Sentence Transformers' documentation, “Distributed Training”: mpnet-base on "
              "four V100. Its samples are rows of data sets, trained or not, so compare the ratios.</p>"]
     if several:
-        parts.append(image(charts.shares(rows, kind), "speed-ups as shares of linear scaling"))
+        parts.append(image(charts.shares(several, kind), "speed-ups as shares of linear scaling"))
     parts += ["<h2>Measured and modelled</h2>", modelled(report),
               "<h2>A step</h2>", steps(rows),
               "<p>ms by phase. Exposed: the part of collectives for which computing waits.</p>"]

@@ -5,6 +5,7 @@
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/view.h"
+#include "ringlet/train/timeline.h"
 
 namespace ringlet::train {
 namespace {
@@ -115,10 +116,14 @@ void SentencePipeline::start(const AttachedStrategy& strategy) {
   std::vector<Pipeline::Forward> chunks;
   for (int chunk = 0; chunk < options_.chunks; ++chunk)
     chunks.push_back(forward_of(chunk * pipe_.size() + pipe_.rank()));
-  Pipeline::Options options{.kind = options_.schedule,
-                            .micro_batches = micro_batches_,
-                            .device = loss_.device(),
-                            .pause = strategy.paused()};
+  Pipeline::Options options{
+      .kind = options_.schedule,
+      .micro_batches = micro_batches_,
+      .device = loss_.device(),
+      .pause = strategy.paused(),
+      .scope = [](const PipelineAction& action, int stage) {
+        return std::make_shared<TimelinePhase>(str(stage, letter(action.what), action.micro_batch));
+      }};
   if (whole_)
     options.whole_loss = [this](const auto& outputs, auto& grads) {
       return whole_loss(outputs, grads);

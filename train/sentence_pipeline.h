@@ -41,6 +41,8 @@ class SentencePipeline final : public models::BatchRunner {
   nn::UnitPolicy stage_units() const { return sharding_->stage_units(); }
   void start(const AttachedStrategy& strategy);
   int micro_batches() const { return micro_batches_; }
+  /// The number of layers of each stage.
+  const std::vector<int>& layers() const { return options_.layers; }
 
   /// Forward and backward of a step's micro-batches, on the CPU; its loss, on all ranks. The bits
   /// are those of gradient accumulation. A loss that spans ranks gets one batch, which is cut here.

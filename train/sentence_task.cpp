@@ -118,7 +118,6 @@ StepResult SentenceTask::step() {
   micro_batch_.reset();
   if (pipeline_) {
     check_same_rows(same_rows_, rank_, of_pipeline);
-    const TimelinePhase phase("pipeline");
     const models::PackedBatch last = of_pipeline.back();
     add_loss(full({1}, pipeline_->step(std::move(of_pipeline)), DType::f64, Device{}));
     check_reached(last);

@@ -176,13 +176,14 @@ comm::CollectiveObserver& Timeline::of_collectives() { return Observer::get(); }
 
 std::vector<Span> Timeline::spans() const { return recording_->spans(); }
 
-TimelinePhase::TimelinePhase(const char* name)
-    : name_(name), recording_(Timeline::Observer::get().of_this_thread()) {
+TimelinePhase::TimelinePhase(std::string name)
+    : name_(std::move(name)), recording_(Timeline::Observer::get().of_this_thread()) {
   if (recording_) begin_ = device_time(recording_->device);
 }
 TimelinePhase::~TimelinePhase() {
   if (recording_)
-    recording_->add({nullptr, "steps", "phase", name_, recording_->device, 0, std::move(begin_)});
+    recording_->add(
+        {nullptr, "steps", "phase", std::move(name_), recording_->device, 0, std::move(begin_)});
 }
 
 }  // namespace ringlet::train

@@ -48,16 +48,18 @@ class Timeline {
 };
 
 /// A phase of a step, by the rank's device, for the lifetime of this object: "data", "forward",
-/// "backward", and "optimizer", which ends the step. No effect on a thread without a timeline.
+/// "backward", and "optimizer", which ends the step. Computations of a pipeline have PyTorch's
+/// names: "1F3" is the forward of micro-batch 3 in stage 1. No effect on a thread without a
+/// timeline.
 class TimelinePhase {
  public:
-  explicit TimelinePhase(const char* name);
+  explicit TimelinePhase(std::string name);
   ~TimelinePhase();
   TimelinePhase(const TimelinePhase&) = delete;
   TimelinePhase& operator=(const TimelinePhase&) = delete;
 
  private:
-  const char* name_;
+  std::string name_;
   std::shared_ptr<Timeline::Recording> recording_;  // null: none
   std::unique_ptr<DeviceTime> begin_;
 };

@@ -55,6 +55,7 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   job_.task->set_pause(strategy_.paused());
   if (sentences) sentences->set_same_rows(mesh.same_rows, job_.group.rank());
   if (!pipeline) return;
+  job_.arguments.pipeline.layers = pipeline->layers();
   pipeline->start(strategy_);
   sentences->use_pipeline(std::move(pipeline));
 }

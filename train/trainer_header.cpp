@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ringlet/nn/slices.h"
 #include "ringlet/train/progress.h"
@@ -48,6 +49,14 @@ std::string Trainer::header() const {
   line("Gradient Accumulation steps", whole(accumulation));
   line("Total optimization steps", format_whole(job_.total_steps));
   line("Number of trainable parameters", format_whole(trainable_parameters(job_.task->module())));
+  const Mesh& mesh = job_.mesh;
+  if (mesh.same_rows.size() == 1) return text;
+  line("Ranks along data, pipe and tensor",
+       fmt::format("{} x {} x {}", mesh.data.size(), mesh.pipe.size(), mesh.tensor.size()));
+  const PipelineOptions& pipeline = given.pipeline;
+  if (mesh.pipe.size() > 1)
+    line("Layers of each stage, and the schedule",
+         fmt::format("{}, {}", fmt::join(pipeline.layers, " + "), kPipelines(pipeline.schedule)));
   return text;
 }
 

@@ -45,6 +45,16 @@ TEST_CASE("speed-ups are over the step of one device, wherever in the table it i
   CHECK(contains(table, "| fsdp     | 2       | 320.00  | 0.500    | 25 %      |"));
 }
 
+TEST_CASE("without the row of one device there are no speed-ups") {
+  const std::vector<Row> rows{row_of("ddp", 2, 100), row_of("fsdp", 2, 200)};
+  CHECK(contains(to_markdown(rows), "| ddp      | 2       | 640.00  | -        | -         |"));
+  CHECK(contains(to_wide_markdown(rows), "| ddp      | 2       | f32   | 640.00  | -        |"));
+  const TemporaryFolder folder;
+  write_json(folder / "rows.json", rows, {});
+  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  CHECK_FALSE(json[0].contains("speedup"));
+}
+
 TEST_CASE("the published rows stand next to ours, in at most 100 columns") {
   std::vector<Row> rows{row_of("none", 1, 1), row_of("unconnected", 64, 1),
                         row_of("dp", 64, 123456.7), row_of("ddp", 64, 1), row_of("fsdp", 64, 1)};

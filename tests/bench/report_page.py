@@ -62,6 +62,11 @@ class OfARun(unittest.TestCase):
         self.assertEqual([line[0] for line in ours], ["strategy", "none", "ddp"])
         self.assertEqual(ours[2][3:], ["1.500", "75 %", "6980", "2.562", "64 %"])
 
+    def test_a_table_without_one_device_has_no_speedups(self):
+        alone = {key: value for key, value in DDP.items() if key != "speedup"}
+        ours, *_ = Page(page(made(alone), None)).tables
+        self.assertEqual(ours[1][3:5], ["-", "-"])
+
     def test_the_modelled_column_and_what_is_to_blame(self):
         run = made(NONE, DDP)
         _, modelled, steps, _ = Page(page(run, None)).tables

@@ -217,10 +217,12 @@ void train_encoder(const Trial& trial, const comm::Group& group, Incident& incid
   const auto rows = std::make_shared<train::TextDataset>(
       "pairs", std::vector<std::string>{"sentence1", "sentence2"}, train::Target::score);
   const bool other = incident.other_rows(group);
+  const std::int64_t at = (trial.at - 1) * kMicroBatches + trial.micro_batch();
   for (std::int64_t i = 0; i < kSteps * kMicroBatches; ++i) {
-    const bool here = other && i == (trial.at - 1) * kMicroBatches + trial.micro_batch();
-    const std::string first = here ? "d d d d d" : words::text(static_cast<std::size_t>(i));
-    const std::string second = words::text(static_cast<std::size_t>(3 * i + 1));
+    // The texts of a step have one length, so that its rows are its micro-batches in order.
+    const auto row = static_cast<std::size_t>(i);
+    const std::string first = words::text(other && i == at ? row ^ 2 : row);
+    const std::string second = words::text(row ^ 1);
     rows->add_row(std::vector<std::string_view>{first, second}, static_cast<double>(i % 2));
   }
   train::Trainer(loss, {rows}, encoder.tokenizer(), arguments, group).train();

@@ -50,6 +50,7 @@ double Pipeline::run() {
   std::optional<NoSync> paused(options_.pause);
   for (const PipelineAction& action : actions_) {
     if (&action == &actions_.back()) paused.reset();
+    const auto scope = options_.scope ? options_.scope(action, stage_of(action)) : nullptr;
     named(action, [&] { compute(action); });
   }
   for (const auto& [action, work] : sends_) named(action, [&work = work] { work.wait(); });
@@ -68,13 +69,12 @@ void Pipeline::named(const PipelineAction& action, const std::function<void()>& 
   } catch (const Error& error) {
     if (typeid(error) != typeid(Error)) throw;  // an InputError, or a type of the caller's
     fail(error.what(), " (", action.what == Computation::forward ? "forward" : "backward",
-         " of micro-batch ", action.micro_batch, ", stage ",
-         action.chunk * shape_.ranks + group_.rank(), ")");
+         " of micro-batch ", action.micro_batch, ", stage ", stage_of(action), ")");
   }
 }
 
 void Pipeline::compute(const PipelineAction& action) {
-  const int stage = action.chunk * shape_.ranks + group_.rank(), k = action.micro_batch;
+  const int stage = stage_of(action), k = action.micro_batch;
   switch (action.what) {
     case Computation::forward:
       return forward(stage, k);

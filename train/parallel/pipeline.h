@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "ringlet/autograd/split_backward.h"
@@ -30,6 +31,8 @@ class Pipeline {
     /// in the last backward of a step.
     std::shared_ptr<int> pause = std::make_shared<int>(0);
     WholeLoss whole_loss = {};  // gpipe only; empty: each micro-batch has a share of the loss
+    /// The result lives while the computation of `stage` runs, for a recording of it.
+    std::function<std::shared_ptr<void>(const PipelineAction&, int stage)> scope = {};
   };
   /// A tensor that goes from one stage to the next. Its gradient goes back, in the same dtype.
   struct Message {
@@ -67,6 +70,9 @@ class Pipeline {
   void send(Lane lane, const Tensor& message, DType dtype, int stage, int micro_batch);
   Tensor receive(Lane lane, const Message& message, int stage);
   int rank_of(int stage) const { return stage % shape_.ranks; }
+  int stage_of(const PipelineAction& action) const {
+    return action.chunk * shape_.ranks + group_.rank();
+  }
 
   comm::Group group_;
   std::vector<Forward> chunks_;
