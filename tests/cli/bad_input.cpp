@@ -18,8 +18,8 @@ namespace {
 const fs::path& tiny_model() {
   static const TemporaryFolder folder;
   static const fs::path model = [] {
-    const Outcome made = run(
-        str("train --model tiny --max-steps 1 --no-progress --output ", (folder / "out").string()));
+    const Outcome made = run(str("train --model tiny --max-steps 1 --eval-strategy no ",
+                                 "--no-progress --output ", (folder / "out").string()));
     REQUIRE_EQ(made.code, 0);
     return folder / "out/model";
   }();
@@ -248,9 +248,10 @@ TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written model") {
     MESSAGE("skipped: needs the right to mount a file system");
     return;
   }
-  const std::string train = ringlet_program() +
-                            " train --model tiny --max-steps 10 --no-progress --output " + disk +
-                            "/out";
+  const std::string train =
+      ringlet_program() +
+      " train --model tiny --max-steps 10 --eval-strategy no --no-progress --output " + disk +
+      "/out";
   const Outcome outcome = run_program(
       "unshare", {unshare, "sh", "-c",
                   mount + " && { " + train + "; code=$?; find " + disk + "; exit $code; }"});
@@ -287,8 +288,8 @@ TEST_CASE_FIXTURE(Fixture, "a trained model is not trained further on generated 
 TEST_CASE_FIXTURE(Fixture, "a checkpoint with numbers that contradict each other") {
   const fs::path state = folder / "run/checkpoint-4/trainer_state.json";
   const auto train = [&](Words more) {
-    return run(str("train --model tiny --batch 8 --max-steps 6 --save-steps 4 --no-progress",
-                   " --output ", (folder / "run").string()) +
+    return run(str("train --model tiny --batch 8 --max-steps 6 --save-steps 4 --eval-strategy no",
+                   " --no-progress --output ", (folder / "run").string()) +
                more);
   };
   REQUIRE_EQ(train({}).code, 0);

@@ -15,7 +15,7 @@ namespace {
 constexpr int kSteps = 4;
 
 Words training(const fs::path& output, const Words& more) {
-  return tiny_training(output, kSteps, more + "--eval-steps 2 --save-steps 2");
+  return short_training(output, kSteps, more + "--eval-steps 2 --save-steps 2");
 }
 
 Outcome train(const fs::path& output, const Words& more) { return run(training(output, more)); }
@@ -145,7 +145,7 @@ TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
   const TemporaryFolder folder;
   const Words started{"sh", "-c", "echo pid $$; exec \"$0\" \"$@\"", ringlet_program()};
   Background job(str(ringlet_program(), " run --nproc-per-node 2 --grace 0.5") + started +
-                 tiny_training(folder / "out", 4000, "--strategy ddp --timeout 5 --save-steps 1"));
+                 short_training(folder / "out", 4000, "--strategy ddp --timeout 5 --save-steps 1"));
   REQUIRE(job.says("[1] pid "));
   REQUIRE(Background::until(
       [&] { return fs::exists(ringlet::train::checkpoint_path(folder / "out", 2)); }, 60));
@@ -161,7 +161,7 @@ TEST_CASE("batches that share a step count as one batch of all their rows") {
   const auto epochs = [&](const Words& more) {
     static int run = 0;
     const fs::path output = folder / std::to_string(run++);
-    REQUIRE_EQ(::run(tiny_training(output, 10, more)).code, 0);
+    REQUIRE_EQ(::run(short_training(output, 10, more)).code, 0);
     const std::string text = ringlet::read_file(output / "metrics.jsonl");
     const std::string name = "\"epoch\":";
     const std::size_t at = text.find(name);
@@ -194,7 +194,7 @@ TEST_CASE("a run on several devices that is interrupted saves, says so and can b
   const fs::path output = folder / "out";
   const fs::path metrics = output / "metrics.jsonl";
   const Outcome outcome =
-      run(tiny_training(output, 4000, "--strategy fsdp --devices 2"),
+      run(short_training(output, 4000, "--strategy fsdp --devices 2"),
           {.signal = SIGTERM, .when = [&] {
              return fs::exists(metrics) && contains(ringlet::read_file(metrics), "{\"step\":10,");
            }});

@@ -158,7 +158,7 @@ TEST_CASE("steps in a steady state map no memory and start no thread" *
   const TemporaryFolder folder;
   const Measured run = measured(folder,
                                 "--model tiny --strategy none,dp,ddp,zero1,zero2,fsdp --batch 96 "
-                                "--warmup 8 --steps 8 --threads-per-device 1",
+                                "--warmup 8 --steps 4 --threads-per-device 1",
                                 "2");
   for (const auto& row : run.json["rows"]) {
     CAPTURE(row["strategy"].get<std::string>());

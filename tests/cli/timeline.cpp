@@ -14,7 +14,7 @@ TEST_CASE("train --timeline writes a trace of the first steps of every rank, and
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const auto weights = [&](const std::string& output, const std::string& more) {
-    const Outcome outcome = run(tiny_training(folder / output, kTimelineSteps + 2, more));
+    const Outcome outcome = run(short_training(folder / output, kTimelineSteps + 2, more));
     INFO(outcome.err);
     REQUIRE_EQ(outcome.code, 0);
     return weights_in(folder / output);
@@ -48,7 +48,7 @@ TEST_CASE("the timeline of a shorter run has all its steps, each with all its ba
   const TemporaryFolder folder;
   const std::string file = (folder / "short.json").string();
   const std::string more = str("--gradient-accumulation-steps 2 --timeline ", file);
-  REQUIRE_EQ(run(tiny_training(folder / "out", 3, more)).code, 0);
+  REQUIRE_EQ(run(short_training(folder / "out", 3, more)).code, 0);
   const Trace trace(file);
   CHECK_EQ(trace.number_of("none, rank 0", "phase", "backward"), 3 * 2);
   CHECK_EQ(trace.number_of("none, rank 0", "phase", "optimizer"), 3);
@@ -57,7 +57,7 @@ TEST_CASE("the timeline of a shorter run has all its steps, each with all its ba
 TEST_CASE("a timeline that cannot be written is refused before the first step") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& file, const std::string& line) {
-    check_refused(run(tiny_training(folder / "out", 2, "--timeline " + file)), line);
+    check_refused(run(short_training(folder / "out", 2, "--timeline " + file)), line);
     CHECK(!ringlet::path_exists(folder / "out/metrics.jsonl"));
   };
   refused("a.txt", "--timeline: a.txt: expected a name that ends in .json or .svg");

@@ -127,23 +127,23 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
 
 TEST_CASE("activations in bf16 train other bits, and what is written is f32 all the same") {
   const TemporaryFolder folder;
-  REQUIRE_EQ(run(tiny_training(folder / "f32", 3, "--tensorboard")).code, 0);
-  REQUIRE_EQ(run(tiny_training(folder / "bf16", 3, "--dtype bf16")).code, 0);
+  REQUIRE_EQ(run(short_training(folder / "f32", 3, "--tensorboard")).code, 0);
+  REQUIRE_EQ(run(short_training(folder / "bf16", 3, "--dtype bf16")).code, 0);
   CHECK_EQ(event_files(folder / "f32"), 1);
   CHECK_EQ(event_files(folder / "bf16"), 0);
   CHECK(weights_in(folder / "bf16") != weights_in(folder / "f32"));
   const auto file = ringlet::SafeTensors::open(folder / "bf16/model/model.safetensors");
   for (const std::string& name : file.names()) CHECK(file.dtype(name) == ringlet::DType::f32);
   // bf16 keeps eight bits: a loss near 1 is the same to a few hundredths.
-  const double wide = column(folder / "f32/metrics.jsonl", "eval_nli-dev_loss").back();
-  const double narrow = column(folder / "bf16/metrics.jsonl", "eval_nli-dev_loss").back();
+  const double wide = column(folder / "f32/metrics.jsonl", "loss_nli-train").back();
+  const double narrow = column(folder / "bf16/metrics.jsonl", "loss_nli-train").back();
   CHECK(std::abs(narrow - wide) < 0.05);
 }
 
 TEST_CASE("SGD is an optimizer like the other, with a rate of its own") {
   const TemporaryFolder folder;
   const auto train = [&](const char* output, Words more) {
-    return run(tiny_training(folder / output, 6, "--optimizer sgd --save-steps 3" + more));
+    return run(short_training(folder / output, 6, "--optimizer sgd --save-steps 3" + more));
   };
   const Words momentum = "--lr 0.1 --momentum 0.9";
   REQUIRE_EQ(train("plain", "--lr 0.1").code, 0);

@@ -8,12 +8,26 @@
 #include <vector>
 
 #include "ringlet/core/io/file.h"
-#include "ringlet/tests/cli/on_device.h"
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/files.h"
 
 inline Words tiny_training(const std::filesystem::path& output, int steps, const Words& more = {}) {
   return str("train --model tiny --batch 8 --max-steps ", steps, " --no-progress --output ",
              output.string()) +
          more;
+}
+
+/// The same on 300 labelled pairs and 100 scored ones, evaluated on 20: little besides the steps.
+inline Words short_training(const std::filesystem::path& output, int steps,
+                            const Words& more = {}) {
+  static const TemporaryFolder folder;
+  const std::string data = (folder / "data").string();
+  if (!std::filesystem::exists(data))
+    REQUIRE_EQ(run(str("make-data ", data, " --rows 300")).code, 0);
+  return tiny_training(output, steps,
+                       str("--data ", data, "/nli-train.jsonl --data ", data,
+                           "/sts-train.csv --eval ", data, "/sts-dev.csv ") +
+                           more);
 }
 
 /// The bytes of the weights that it wrote.

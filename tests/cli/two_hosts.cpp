@@ -37,12 +37,12 @@ TEST_CASE("training on two hosts of two ranks writes the bytes of one host's fou
   constexpr int kSteps = 3;
   const TemporaryFolder folder;
   const std::filesystem::path one = folder / "one";
-  REQUIRE_EQ(run(tiny_training(one, kSteps, "--strategy ddp --devices 4")).code, 0);
+  REQUIRE_EQ(run(short_training(one, kSteps, "--strategy ddp --devices 4")).code, 0);
   for (const std::string strategy : {"ddp", "fsdp"}) {
     CAPTURE(strategy);
     const std::filesystem::path two = folder / strategy;
     const Outcome outcome = on_two_hosts(Words{ringlet_program()} +
-                                         tiny_training(two, kSteps, str("--strategy ", strategy)));
+                                         short_training(two, kSteps, str("--strategy ", strategy)));
     CAPTURE(outcome.err);
     REQUIRE_EQ(outcome.code, 0);
     CHECK(outcome.out.starts_with("[0] 3 steps, mean loss"));
