@@ -142,7 +142,7 @@ void TrainingRun::step() {
     const comm::Group& group = job_.group;
     const auto micro_batch = task_.micro_batch();
     return str(error.what(), " (", group.size() > 1 ? str("rank ", group.rank(), ", ") : "",
-               "training step ", reading_, saving_ ? ", saving a checkpoint" : "",
+               "training step ", reading_, inside_,
                micro_batch ? str(", micro-batch ", *micro_batch) : "", ")");
   };
   try {

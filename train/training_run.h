@@ -93,8 +93,8 @@ class TrainingRun {
   std::int64_t reading_ = 0;          // the step that an error names
   std::optional<BestMetric> metric_;  // none: evaluations are not compared
   bool in_epoch_ = false;
-  bool stopping_ = false;  // all ranks have agreed to
-  bool saving_ = false;
+  bool stopping_ = false;    // all ranks have agreed to
+  const char* inside_ = "";  // of a step, for an error: ", evaluating"
   std::int64_t saved_ = -1;  // the step of the latest checkpoint
 };
 

@@ -31,8 +31,10 @@ TrainingRun::Evaluation TrainingRun::evaluate() {
   if (!arguments_.output_dir.empty() && job_.mesh.tensor.rank() == 0)
     point.output = arguments_.output_dir / "eval";
   EvaluationReport report{point};
+  inside_ = ", evaluating";
   for (const JobEvaluator& evaluator : job_.evaluators)
     for (auto& metric : evaluator.evaluate(point)) report.metrics.push_back(std::move(metric));
+  inside_ = "";
   task_.module().train();
   if (report.metrics.empty() && !metric_) return {};
   if (metric_) {
@@ -55,7 +57,7 @@ void TrainingRun::load_best() {
 }
 
 void TrainingRun::save() {
-  saving_ = true;
+  inside_ = ", saving a checkpoint";
   state_.generator = default_generator();
   state_.callbacks.clear();
   for (const TrainerCallback& callback : job_.callbacks) {
@@ -72,7 +74,7 @@ void TrainingRun::save() {
   std::set<std::int64_t> kept{state_.step};
   if (state_.best) kept.insert(state_.best->step);
   if (writes()) rotate_checkpoints(arguments_.output_dir, arguments_.save_total_limit, kept);
-  saving_ = false;
+  inside_ = "";
   saved_ = state_.step;
   call(&TrainerCallback::on_save, target);
 }

@@ -242,7 +242,7 @@ TEST_CASE("files of a save that was killed are removed when the run starts again
   CHECK(list_folder(output / "eval").empty());
 }
 
-TEST_CASE("an error in a step says which step it was, in a save that, too") {
+TEST_CASE("an error in a step names the step, and that it evaluated or saved") {
   const TemporaryFolder folder;
   const auto loss = words::loss(2);
   const auto said = [&](TrainingArguments arguments, const TrainerCallback& callbacks) {
@@ -261,6 +261,11 @@ TEST_CASE("an error in a step says which step it was, in a save that, too") {
     if (at.step == 3) fail("it rains");
   };
   CHECK(said(kQuick, {.on_step_end = at_3}) == "it rains (training step 3)");
+  TrainingArguments evaluating = kQuick;
+  evaluating.eval_strategy = EvalStrategy::epoch;
+  Trainer evaluated = words_trainer(*loss, evaluating);
+  evaluated.add_evaluator([](const EvaluationPoint&) -> Metrics { fail("no memory"); });
+  CHECK_THROWS_WITH_AS(evaluated.train(), "no memory (training step 6, evaluating)", Error);
   TrainingArguments saving = with_output(kQuick, folder / "out");
   saving.save_steps = 2;
   make_folders(folder / "out");
