@@ -53,7 +53,8 @@ def bar(y, share, colour, text):
 
 def shares(rows, kind="CPU"):
     parts, devices = [], max(row["devices"] for row in rows)
-    ours = {row["strategy"]: row["speedup"] / row["devices"] for row in rows if row["strategy"] in NAMES}
+    ours = {row["strategy"]: row["speedup"] / row["devices"] for row in rows
+            if row["strategy"] in NAMES and "speedup" in row}
     for y, (strategy, share) in zip(range(10, 46 * len(ours) + 10, 46), ours.items()):
         parts += [f'<text x="72" y="{y + 22}" text-anchor="end">{NAMES[strategy]}</text>',
                   bar(y, share, COLOURS[0], f"ringlet, {devices} {kind} devices")]

@@ -97,8 +97,7 @@ struct Row {
   double spread() const;
 };
 
-/// Over the first row of strategy none: with replayed steps, if the device supports them. Empty
-/// without such a row.
+/// The row's rate over that of the first row of strategy none; empty without one.
 std::optional<double> speedup(const Row& row, const std::vector<Row>& rows);
 /// Relative to as many unconnected devices; 0 if they were not measured.
 double share_of_machine(const Row& row, const std::vector<Row>& rows);

@@ -21,7 +21,7 @@ struct Published {
 std::optional<Published> published_of(const std::string& strategy);
 
 /// The table, Markdown of at most 100 columns, with Sentence Transformers' published rows.
-/// Speed-ups are those of speedup(); "-" without one.
+/// Speed-ups are "-" without a row of strategy none.
 std::string to_markdown(const std::vector<Row>& rows);
 /// All columns, and the phases and memory of each row's step. The share of the machine is relative
 /// to the row of as many unconnected devices, if there is one.

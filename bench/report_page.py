@@ -46,7 +46,7 @@ def image(svg, title):
 
 def of_linear(speedup, devices):
     if speedup is None:
-        return "--"
+        return "-", "-"
     return f"{speedup:.3f}", f"{100 * speedup / devices:.0f} %"
 
 

@@ -163,6 +163,7 @@ void Runner::run_graph() {
 void Runner::run_pipeline() {
   loss_ =
       full({1}, pipeline_->step(batch_->parts(pipeline_->micro_batches())), DType::f64, Device{});
+  const train::TimelinePhase phase("optimizer");
   optimizer_.prepare_step();
   optimizer_.launch_step();
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "ringlet/comm/engine.h"
@@ -47,6 +48,14 @@ class Timeline::Recording {
     return all;
   }
 
+  /// Groups, and messages of each peer, run on threads of their own, at the same time.
+  std::string track_of_collectives() {
+    const std::lock_guard lock(mutex_);
+    const std::size_t next = threads_.size() + 1;
+    const std::size_t thread = threads_.try_emplace(std::this_thread::get_id(), next).first->second;
+    return thread == 1 ? "collectives" : str("collectives ", thread);
+  }
+
   const Device device;
 
  private:
@@ -70,6 +79,7 @@ class Timeline::Recording {
   const std::unique_ptr<DeviceTime> start_ = device_time(Device{});
   std::mutex mutex_, origins_mutex_;
   std::map<Device, Origin> origins_;
+  std::map<std::thread::id, std::size_t> threads_;  // of collectives, counted from 1
   std::vector<std::pair<Open, std::unique_ptr<DeviceTime>>> closed_;
 };
 
@@ -122,15 +132,16 @@ struct Timeline::Observer final : KernelObserver, WaitObserver, comm::Collective
   }
   void wait_ends(const char*) override { end(); }
   void begins(const comm::Collective& collective, const comm::Membership& rank) override {
-    begin(of(rank.me()), "collectives", "collective", comm::describe(collective.call),
-          collective.end->device());
+    const auto owner = of(rank.me());
+    begin(owner, owner ? owner->track_of_collectives() : "", "collective",
+          comm::describe(collective.call), collective.end->device());
   }
   void ends() override { end(); }
   void step_begins(const comm::Collective& collective, const comm::Step& step,
                    std::int64_t segment) override {
     std::string name = str("step ", &step - collective.schedule.data());
     if (collective.segments > 1) name += str(", segment ", segment);
-    begin(open().back().owner, "collectives", "step", std::move(name), collective.end->device());
+    begin(open().back().owner, "", "step", std::move(name), collective.end->device());
   }
   void step_ends() override { end(); }
 

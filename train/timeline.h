@@ -18,7 +18,7 @@ class Group;
 namespace ringlet::train {
 
 struct Span {
-  std::string track;  // "steps", "data", "compute", "collectives"; "cpu:1" of a peer under DP
+  std::string track;  // "steps", "data", "compute"; "collectives" of each thread; "cpu:1" under DP
   std::string kind;   // "phase", "kernel", "wait", "collective" or "step"
   std::string name;
   double begin = 0;  // seconds since the recording began
@@ -49,8 +49,8 @@ class Timeline {
 
 /// A phase of a step, by the rank's device, for the lifetime of this object: "data", "forward",
 /// "backward", and "optimizer", which ends the step. Computations of a pipeline have PyTorch's
-/// names: "1F3" is the forward of micro-batch 3 in stage 1. No effect on a thread without a
-/// timeline.
+/// names: "1F3" is the forward of micro-batch 3 in stage 1, with the wait for its message. No
+/// effect on a thread without a timeline.
 class TimelinePhase {
  public:
   explicit TimelinePhase(std::string name);

@@ -154,9 +154,10 @@ class TimelinePicture {
 
   static std::string describe(const RankTimeline& rank, const Window& step) {
     double collectives = 0, waits = 0;
-    for_outermost(rank, "collectives", [&](const Span& span) { collectives += step.of(span); });
-    for (const Span& span : rank.spans)
+    for (const Span& span : rank.spans) {
+      if (span.kind == "collective") collectives += step.of(span);
       if (span.kind == "wait" && span.name == "collectives") waits += step.of(span);
+    }
     const std::string text = fmt::format(": {:.1f} ms", 1e3 * (step.end - step.begin));
     if (collectives == 0) return text;
     return text + fmt::format(", {:.1f} ms of collectives, {:.1f} ms of waiting for them",

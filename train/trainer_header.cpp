@@ -54,9 +54,9 @@ std::string Trainer::header() const {
   line("Ranks along data, pipe and tensor",
        fmt::format("{} x {} x {}", mesh.data.size(), mesh.pipe.size(), mesh.tensor.size()));
   const PipelineOptions& pipeline = given.pipeline;
-  if (mesh.pipe.size() > 1)
-    line("Layers of each stage, and the schedule",
-         fmt::format("{}, {}", fmt::join(pipeline.layers, " + "), kPipelines(pipeline.schedule)));
+  if (mesh.pipe.size() == 1) return text;
+  line("Layers of each pipeline stage", fmt::format("{}", fmt::join(pipeline.layers, " + ")));
+  line("Pipeline schedule", str(kPipelines(pipeline.schedule)));
   return text;
 }
 

@@ -94,7 +94,7 @@ class TrainingRun {
   std::optional<BestMetric> metric_;  // none: evaluations are not compared
   bool in_epoch_ = false;
   bool stopping_ = false;    // all ranks have agreed to
-  const char* inside_ = "";  // of a step, for an error: ", evaluating"
+  const char* inside_ = "";  // for an error in a step: ", evaluating"
   std::int64_t saved_ = -1;  // the step of the latest checkpoint
 };
 

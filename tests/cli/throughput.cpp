@@ -77,6 +77,16 @@ TEST_CASE("a profile accounts for the whole step, waits for data and other devic
   }
 }
 
+TEST_CASE("the timeline of a pipeline has its computations, and the end of each step" *
+          doctest::test_suite("host")) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "timeline.json").string();
+  measured(folder, str("--model tiny --steps 2 --strategy pipe --timeline ", file), "2");
+  const Trace trace(file);
+  for (const char* phase : {"1F0", "1F1", "1B1", "optimizer"})
+    CHECK_EQ(trace.number_of("pipe, rank 1", "phase", phase), 2);
+}
+
 // By clocks apart from the group's own; sums of the slowest rank, as in the row.
 TEST_CASE("overlap read from the timeline is the row's" * doctest::test_suite("host")) {
   const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Arguments of `ringlet` for a short training of the tiny model on the project's data.
+// Arguments of `ringlet` for a short training of the tiny model on generated data.
 #pragma once
 
 #include <filesystem>
@@ -21,9 +21,11 @@ inline Words tiny_training(const std::filesystem::path& output, int steps, const
 inline Words short_training(const std::filesystem::path& output, int steps,
                             const Words& more = {}) {
   static const TemporaryFolder folder;
-  const std::string data = (folder / "data").string();
-  if (!std::filesystem::exists(data))
-    REQUIRE_EQ(run(str("make-data ", data, " --rows 300")).code, 0);
+  static const std::string data = [] {
+    const std::string made = (folder / "data").string();
+    REQUIRE_EQ(run(str("make-data ", made, " --rows 300")).code, 0);
+    return made;
+  }();
   return tiny_training(output, steps,
                        str("--data ", data, "/nli-train.jsonl --data ", data,
                            "/sts-train.csv --eval ", data, "/sts-dev.csv ") +

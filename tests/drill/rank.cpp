@@ -219,7 +219,8 @@ void train_encoder(const Trial& trial, const comm::Group& group, Incident& incid
   const bool other = incident.other_rows(group);
   const std::int64_t at = (trial.at - 1) * kMicroBatches + trial.micro_batch();
   for (std::int64_t i = 0; i < kSteps * kMicroBatches; ++i) {
-    // The texts of a step have one length, so that its rows are its micro-batches in order.
+    // Texts of one length, so that the rows of a step are its micro-batches in order.
+    static_assert(kMicroBatches == 4, "words::text has four texts of each length");
     const auto row = static_cast<std::size_t>(i);
     const std::string first = words::text(other && i == at ? row ^ 2 : row);
     const std::string second = words::text(row ^ 1);

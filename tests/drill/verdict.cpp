@@ -93,7 +93,7 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
     return contains(error, {"File too large"}) ? "" : "File too large";
   if (trial.of_encoder()) {
     // Ranks with slices of a layer wait for each other in each product; stages do not.
-    const bool same = trial.job == Job::tensor && !broken;
+    const bool same = trial.fault == Fault::other_rows || (trial.job == Job::tensor && !broken);
     const std::string micro = same ? str("micro-batch ", trial.micro_batch()) : "micro-batch";
     return contains(error, {micro}) ? "" : micro;
   }

@@ -435,7 +435,8 @@ TEST_CASE("the header has the ranks of each axis and the cut, a timeline the com
   run_trainers(way, arguments(way), [&](tiny::Model&, Trainer& trainer, const comm::Group& group) {
     const std::string header = trainer.header();
     RINGLET_CHECK(header.ends_with("  Ranks along data, pipe and tensor = 1 x 2 x 1\n"
-                                   "  Layers of each stage, and the schedule = 3 + 3, 1f1b\n"),
+                                   "  Layers of each pipeline stage = 3 + 3\n"
+                                   "  Pipeline schedule = 1f1b\n"),
                   header);
     const Timeline timeline(Device{}, group.rank());
     trainer.train();
@@ -444,6 +445,11 @@ TEST_CASE("the header has the ranks of each axis and the cut, a timeline the com
       if (span.track == "steps" && span.name != "data" && span.name != "optimizer")
         phases += " " + span.name;
     RINGLET_CHECK(phases == computed[group.rank()], phases);
+  });
+  const Way sliced{.mesh = {1, 1, 2}, .strategy = Strategy::ddp};
+  run_trainers(sliced, arguments(sliced), [&](tiny::Model&, Trainer& trainer, const comm::Group&) {
+    const std::string header = trainer.header();
+    RINGLET_CHECK(header.ends_with("  Ranks along data, pipe and tensor = 1 x 1 x 2\n"), header);
   });
 }
 

@@ -31,7 +31,8 @@ class Pipeline {
     /// in the last backward of a step.
     std::shared_ptr<int> pause = std::make_shared<int>(0);
     WholeLoss whole_loss = {};  // gpipe only; empty: each micro-batch has a share of the loss
-    /// The result lives while the computation of `stage` runs, for a recording of it.
+    /// Called before each computation of this rank. Its result lives until the computation has
+    /// ended.
     std::function<std::shared_ptr<void>(const PipelineAction&, int stage)> scope = {};
   };
   /// A tensor that goes from one stage to the next. Its gradient goes back, in the same dtype.
