@@ -80,7 +80,7 @@ std::vector<double> layer_costs(PipelineBalance balance, const models::Loss& los
 std::vector<int> balanced_layers(const std::vector<double>& costs, int stages) {
   const auto layers = static_cast<int>(costs.size());
   if (stages > layers)
-    fail_input("pipeline layers: expected at least 1 in each of ", stages,
+    fail_input("mesh pipe: expected at least one layer in each of ", stages,
                " stages, the model has ", layers);
   // best[s][i]: of the first i layers in s stages; from[s][i]: where the last of these begins.
   const std::vector<double> none(static_cast<std::size_t>(layers) + 1,

@@ -483,7 +483,7 @@ TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   refused(way, "pipeline layers: expected at least 1 in each stage, found 0");
   way = two;
   way.mesh = {1, 7};
-  refused(way, "pipeline layers: expected at least 1 in each of 7 stages, the model has 6");
+  refused(way, "mesh pipe: expected at least one layer in each of 7 stages, the model has 6");
   way = two;
   way.pipeline.schedule = PipelineKind::zero_bubble;
   way.recompute = true;

@@ -38,10 +38,10 @@ struct TensorParallelOptions {
 ///
 /// With `sequence` each all-reduce becomes a reduce-scatter behind a block and an all-gather before
 /// the next, of the same bytes; the two ends of an encoder, or of each pipeline stage, add
-/// 2 (n - 1) / n. Gradients of LayerNorms
-/// and of biases that are added to sums are all-reduced. A layer keeps 2 + 14 / n tensors (T, H)
-/// for backward instead of 4 + 12 / n: the gathered inputs of its products are kept, not gathered
-/// again. If layers are recomputed, it keeps 1 / n instead of 1.
+/// 2 (n - 1) / n. Gradients of LayerNorms and of biases that are added to sums are all-reduced. A
+/// layer keeps 2 + 14 / n tensors (T, H) for backward instead of 4 + 12 / n: the gathered inputs of
+/// its products are kept, not gathered again. If layers are recomputed, it keeps 1 / n instead
+/// of 1.
 ///
 /// All ranks get the values of rank 0. They must make the same calls with the same batches, and a
 /// strategy over other ranks may be attached afterwards. Names of parameters, folders and
