@@ -63,12 +63,14 @@ Variable Embeddings::words_of_all_ranks(const Tensor& ids) const {
   const Tensor from_begin = sub(ids, scalar_like(static_cast<double>(begin), ids));
   const Tensor mine = minimum(maximum(from_begin, scalar_like(0, ids)),
                               scalar_like(static_cast<double>(words - 1), ids));
-  const std::int64_t padding = config_.padding_id() - begin;
-  const Variable rows = autograd::embedding(
-      word_, mine, word_.dtype(),
-      padding >= 0 && padding < words ? static_cast<std::int32_t>(padding) : -1);
+  const Tensor is_mine = eq(mine, from_begin);
+  // A long run of one word's tokens would be summed in another order on a GPU.
+  const Tensor no_word = scalar_like(-1, ids);
+  const Tensor counted = where(ne(ids, scalar_like(config_.padding_id(), ids)),
+                               where(is_mine, mine, no_word), no_word);
+  const Variable rows = autograd::embedding(word_, mine, word_.dtype(), counted);
   const Variable zero(scalar_like(0, rows.tensor()));
-  return slices_->sum({autograd::where(eq(mine, from_begin).view({ids.numel(), 1}), rows, zero)});
+  return slices_->sum({autograd::where(is_mine.view({ids.numel(), 1}), rows, zero)});
 }
 
 }  // namespace ringlet::models

@@ -151,12 +151,15 @@ test_files() {
   grep -l TEST_CASE "tests/$1"/*.cpp | xargs grep -L 'TEST_SUITE_BEGIN("host")' | xargs -n 1 basename
 }
 
-# on_device FOLDER PROGRAM: runs each test file separately; MNIST has a separate program.
+# on_device FOLDER PROGRAM: runs each test file separately; two files have programs of their own.
 on_device() {
   local file program
   for file in $(test_files "$1"); do
-    program=$2
-    [ "$file" != mnist.cpp ] || program=train/mnist_tests
+    case $file in
+      mnist.cpp) program=train/mnist_tests ;;
+      sentence_pipeline.cpp) program=train/pipeline_tests ;;
+      *) program=$2 ;;
+    esac
     check_beside "$1/$file, $device" "$build/tests/$program" --device "$device" "-sf=*$1/$file"
   done
   wait
@@ -221,7 +224,7 @@ snli_runs() {
 }
 
 slice_train() {
-  on_device train train/train_tests
+  limit=280 on_device train train/train_tests
   on_device train/evaluators train/evaluators
   on_device train/search train/search
   check "course, $device" "$build/tests/tutorial" --device "$device"
@@ -236,7 +239,7 @@ shared_gpu_figures() {
   local ranks steps=${STEPS:-40}
   for ranks in 2 4; do
     measure "strategies_$ranks" throughput --devices "$ranks" --model "${MODEL:-minilm-l6}" \
-      --strategy none,unconnected,dp,ddp,zero1,fsdp --dtype bf16 --warmup $((steps / 2)) --steps "$steps"
+      --strategy none,unconnected,dp,ddp,zero1,fsdp,pipe,tensor --dtype bf16 --warmup $((steps / 2)) --steps "$steps"
   done
   for ranks in 2 4 8; do
     measure "collectives_$ranks" collectives --ranks "$ranks" --op all_reduce -b 1M -e "${LARGEST:-256M}" -f 4
@@ -250,13 +253,16 @@ slice_programs() { limit=280 on_device cli cli/cli_tests; }
 
 # Ranks that are threads share the GPU.
 slice_comm() {
-  local strategy train_options
+  local strategy mesh train_options
   on_device comm comm/comm_tests
   limit=280 on_device train/parallel train/parallel_tests
-  limit=280 on_device train/pipelines train/pipeline_tests
   for strategy in ddp fsdp; do
     train_options=(--strategy "$strategy" --devices 2)
     check "a short run under $strategy, $device" short_run
+  done
+  for mesh in pipe=2 tensor=2 data=2,pipe=2,tensor=2; do
+    train_options=(--mesh "$mesh" --gradient-accumulation-steps 2)
+    check "a short run under $mesh, $device" short_run
   done
   shared_gpu_figures
 }

@@ -9,9 +9,18 @@
 namespace ringlet::train {
 namespace {
 
+/// "ddp, rank 2", or in a mesh "ddp, pipe 1, tensor 0, rank 2": its places along these axes.
+std::string title_of(const TrainingArguments& arguments, const comm::Group& group) {
+  const MeshShape mesh = arguments.mesh.over(group.size());
+  const int rank = group.rank();
+  return str(kStrategies(arguments.strategy),
+             mesh.pipe > 1 ? str(", pipe ", mesh.pipe_place(rank)) : "",
+             mesh.tensor > 1 ? str(", tensor ", mesh.tensor_place(rank)) : "", ", rank ", rank);
+}
+
 struct Recorder {
   void begin(const TrainingArguments& arguments) {
-    title = str(kStrategies(arguments.strategy), ", rank ", group.rank());
+    title = title_of(arguments, group);
     steps = 0;
     group.barrier();  // the ranks' times begin together
     timeline.emplace(device, group.rank());

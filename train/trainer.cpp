@@ -67,6 +67,9 @@ void Trainer::slice_layers(const comm::Group& group) const {
     if (!found) found = dynamic_cast<const models::Transformer*>(&below);
   });
   if (!found) fail_input("mesh tensor=", group.size(), ": expected a transformer, found none");
+  if (const std::int64_t heads = found->config().num_attention_heads; heads % group.size() != 0)
+    fail_input("mesh tensor=", group.size(), ": expected a divisor of the model's ", heads,
+               " heads");
   TensorParallel(module, group, encoder_tensor_plan(found->config()),
                  {.sequence = job_.arguments.tensor_sequence});
 }

@@ -38,6 +38,10 @@ void check_mesh(const TrainingArguments& arguments) {
   if (arguments.mini_batch_size > 0)
     fail_input("mesh pipe=", mesh.pipe, ": expected no mini batch size; the micro-batches of a ",
                "pipeline are those of gradient accumulation steps");
+  const auto passes = static_cast<int>(arguments.gradient_accumulation_steps);
+  if (arguments.pipeline.schedule == PipelineKind::interleaved && passes % mesh.pipe != 0)
+    fail_input("gradient accumulation steps ", passes, ": expected a multiple of ", mesh.pipe,
+               ", the ranks along pipe, for pipeline schedule interleaved-1f1b");
   if (arguments.pipeline.schedule != PipelineKind::zero_bubble) return;
   if (arguments.strategy == Strategy::fsdp || arguments.gradient_checkpointing)
     fail_input("pipeline schedule zero-bubble: its backward has two parts; expected a strategy ",

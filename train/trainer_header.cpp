@@ -53,6 +53,7 @@ std::string Trainer::header() const {
   if (mesh.same_rows.size() == 1) return text;
   line("Ranks along data, pipe and tensor",
        fmt::format("{} x {} x {}", mesh.data.size(), mesh.pipe.size(), mesh.tensor.size()));
+  if (mesh.tensor.size() > 1) line("Sequence parallelism", given.tensor_sequence ? "yes" : "no");
   const PipelineOptions& pipeline = given.pipeline;
   if (mesh.pipe.size() == 1) return text;
   line("Layers of each pipeline stage", fmt::format("{}", fmt::join(pipeline.layers, " + ")));

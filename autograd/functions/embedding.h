@@ -7,12 +7,14 @@
 
 namespace ringlet::autograd {
 
-/// weight (V, C), ids (T) i32 -> (T, C) in `dtype`. The row `padding` gets no gradient; -1: none.
+/// weight (V, C), ids (T) i32 -> (T, C) in `dtype`. `counted` (T) has the ids of the gradient,
+/// where -1 adds nothing; undefined: `ids`.
 inline Variable embedding(const Variable& weight, const Tensor& ids, DType dtype,
-                          std::int32_t padding = -1) {
-  auto backward = [weight = Saved(weight), ids, padding](const Tensor& grad, Gradients& grads) {
+                          const Tensor& counted = {}) {
+  auto backward = [weight = Saved(weight), ids, counted](const Tensor& grad, Gradients& grads) {
     grads[0].only_rows(ids);
-    ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(grads)), grad, ids, padding);
+    ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(grads)), grad,
+                                     counted ? counted : ids);
   };
   return record("embedding", ringlet::embedding(weight.tensor(), ids, dtype), {weight},
                 std::move(backward));

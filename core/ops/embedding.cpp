@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/embedding.h"
 
+#include <optional>
+
 #include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
@@ -17,12 +19,14 @@ void check_table(const char* what, const Tensor& table, DType dtype) {
                    " table beside ", dtype, " activations");
 }
 
-void check_ids(BadInputKind kind, const Tensor& table, const Tensor& ids, std::int64_t tokens) {
+void check_ids(BadInputKind kind, const Tensor& table, const Tensor& ids, std::int64_t tokens,
+               std::optional<std::int32_t> allowed = {}) {
   check_tensor("embedding", "ids", ids, {tokens}, DType::i32, table.device());
   const std::int32_t* id = ids.data<std::int32_t>();
   if (ids.device().type != DeviceType::cpu) return;
   for (std::int64_t t = 0; t < tokens; ++t)
-    if (id[t] < 0 || id[t] >= table.size(0)) fail_bad_input({kind, t, id[t], table.size(0)});
+    if ((id[t] < 0 || id[t] >= table.size(0)) && id[t] != allowed)
+      fail_bad_input({kind, t, id[t], table.size(0)});
 }
 
 }  // namespace
@@ -44,7 +48,7 @@ void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const 
   const Tensor& table = grad_weight.out;
   check_same_device("embedding", table, grad);
   check_table("word", table, grad.dtype());
-  check_ids(BadInputKind::word_id, table, ids, ids.numel());
+  check_ids(BadInputKind::word_id, table, ids, ids.numel(), padding);
   check_shape("embedding", "gradient", grad, {ids.numel(), table.size(1)});
   const std::int64_t rows = table.size(0), columns = table.size(1);
   if (table.numel() == 0) return;

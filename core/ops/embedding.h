@@ -27,7 +27,7 @@ struct EmbeddingBackwardArgs {
   const std::int32_t* ids;  // (T)
   std::int32_t* first;      // (V) workspace
   std::int32_t* next;       // (T) workspace
-  std::int32_t padding;     // tokens with this id are left out; -1: none
+  std::int32_t padding;     // tokens with this id are left out, even if the table has no such row
   std::int64_t tokens;
   std::int64_t rows;  // V
   std::int64_t columns;
@@ -61,7 +61,7 @@ inline Tensor embedding(const Tensor& weight, const Tensor& ids) {
 /// grad_weight = sum over the tokens of each id, in token order from +0, plus beta * grad_weight;
 /// with beta 0, rows of no token become 0, with 1 they are not touched. A GPU adds up an id of many
 /// tokens in several sums, in an order that its own tokens alone decide. Tokens of the id
-/// `padding` add nothing, as those of PyTorch's padding_idx.
+/// `padding`, which may be -1, add nothing, as those of PyTorch's padding_idx.
 void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids,
                              std::int32_t padding = -1);
 

@@ -121,6 +121,14 @@ TEST_CASE("a second backward adds to the tables' gradients") {
   CHECK(table.grad().to_vector() == std::vector<float>{0, 0, 4, 4});
 }
 
+TEST_CASE("a token counted as -1 adds nothing to a table's gradient") {
+  const Variable table(tensor({1.f, 2.f, 3.f, 4.f}).view({2, 2}), true);
+  const Variable rows = embedding(table, ids_of({1, 0, 1}), DType::f32, ids_of({1, -1, -1}));
+  CHECK(rows.tensor().to_vector() == std::vector<float>{3, 4, 1, 2, 3, 4});
+  rows.backward(ones({3, 2}));
+  CHECK(table.grad().to_vector() == std::vector<float>{0, 0, 1, 1});
+}
+
 TEST_CASE("gradients of layer_norm") {
   for (std::int64_t columns : {2, 7, 33}) {
     CAPTURE(columns);

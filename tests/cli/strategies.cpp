@@ -94,6 +94,23 @@ TEST_CASE("--mesh has the bytes of one device along pipe, and --tensor-sequence 
       "--mesh pipe=2: needs a --strategy of several processes: ddp, zero1, zero2 or fsdp");
 }
 
+TEST_CASE("an error of a mesh that ranks find names the option" * doctest::test_suite("host")) {
+  const TemporaryFolder folder;
+  const auto refuse = [&](const Words& options, const std::string& line) {
+    check_refused(train(folder / "out", options), line);
+  };
+  refuse("--mesh tensor=3", "--mesh tensor=3: expected a divisor of the model's 4 heads");
+  refuse("--mesh pipe=3",
+         "--mesh pipe: expected at least one layer in each of 3 stages, the model has 2");
+  refuse("--mesh pipe=2 --pipeline-layers 1,2", "--pipeline-layers: expected the sum 2, found 3");
+  refuse("--mesh pipe=2 --pipeline-schedule interleaved-1f1b --gradient-accumulation-steps 3",
+         "--gradient-accumulation-steps 3: expected a multiple of 2, the ranks along pipe, for "
+         "pipeline schedule interleaved-1f1b");
+  refuse("--mesh pipe=2 --pipeline-schedule zero-bubble --strategy fsdp",
+         "--pipeline-schedule zero-bubble: its backward has two parts; expected a strategy other "
+         "than fsdp and no gradient checkpointing");
+}
+
 TEST_CASE("transport and algorithm are those asked for, and named" * doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const auto said = [&](const Words& more) {

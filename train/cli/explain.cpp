@@ -20,6 +20,12 @@
 namespace ringlet::cli {
 namespace {
 
+void write_drawing(const std::string& file, const std::string& drawing) {
+  check_output_file("--svg", file);
+  write_file(file, drawing);
+  fmt::print(stderr, "wrote {}\n", file);
+}
+
 struct RingOptions {
   int ranks = 4;
   std::string svg;
@@ -27,10 +33,7 @@ struct RingOptions {
 
 void explain_ring(const RingOptions& options) {
   const auto moves = comm::all_moves(comm::Op::all_reduce, comm::Algorithm::ring, options.ranks);
-  if (!options.svg.empty()) {
-    check_output_file("--svg", options.svg);
-    write_file(options.svg, draw_ring(moves, options.ranks));
-  }
+  if (!options.svg.empty()) write_drawing(options.svg, draw_ring(moves, options.ranks));
   fmt::print("{}", describe_ring(moves, options.ranks));
 }
 
@@ -46,10 +49,7 @@ void explain_pipeline(const PipelineOptions& options) {
   const train::PipelineShape shape{options.stages / options.chunks, options.micro_batches,
                                    options.chunks};
   const std::string text = describe_pipeline(options.kind, shape);
-  if (!options.svg.empty()) {
-    check_output_file("--svg", options.svg);
-    write_file(options.svg, draw_pipeline(options.kind, shape));
-  }
+  if (!options.svg.empty()) write_drawing(options.svg, draw_pipeline(options.kind, shape));
   fmt::print("{}", text);
 }
 

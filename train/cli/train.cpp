@@ -84,6 +84,22 @@ std::set<Device> devices_of(const TrainOptions& options, Device device, bool lau
   return devices;
 }
 
+/// A message about a setting, "rank 1: pipeline layers: ...", with its option: "--pipeline-layers:
+/// ...". All ranks have the same settings.
+std::string with_option(const CLI::App& command, const std::string& message) {
+  const std::size_t begin = message.starts_with("rank ") ? message.find(": ") + 2 : 0;
+  const std::string text = message.substr(begin);
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) {
+      std::string setting = name;
+      std::replace(setting.begin(), setting.end(), '-', ' ');
+      const bool distinct = setting != name || name == "mesh";  // one word may begin any message
+      if (distinct && (text.starts_with(setting + ' ') || text.starts_with(setting + ':')))
+        return "--" + name + text.substr(name.size());
+    }
+  return message;
+}
+
 void train_model(TrainOptions options) {
   const comm::Environment environment = comm::Environment::read();
   const bool launched = environment.world_size > 1;
@@ -145,9 +161,13 @@ void add_train(CLI::App& app) {
   const auto options = std::make_shared<TrainOptions>();
   add_train_options(*command, *options);
   add_config(*command);
-  command->callback([options] {
+  command->callback([command, options] {
     options->data.seed = options->arguments.seed;
-    train_model(*options);
+    try {
+      train_model(*options);
+    } catch (const InputError& error) {
+      fail_input(with_option(*command, error.what()));
+    }
   });
 }
 

@@ -88,7 +88,8 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
   command
       .add_option("--pipeline-layers", pipeline.layers,
                   "Layers of each stage, such as 2,3,3,4; by --pipeline-balance unless given")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(number_in(1, 1 << 20));
   add_choice(command, "--pipeline-balance", pipeline.balance, train::kPipelineBalances,
              "What stages share out evenly: " + train::kPipelineBalances.list() +
                  "; time is measured first");

@@ -166,6 +166,12 @@ void add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
   if (!datasets.empty()) trainer.add_eval_datasets(datasets, like);
 }
 
+std::string wrote_timeline(const TrainOptions& options) {
+  if (options.timeline.empty()) return "";
+  const train::TimelineFiles files(options.timeline);
+  return str("; timeline: ", files.trace.string(), ", ", files.drawing.string());
+}
+
 }  // namespace
 
 void check_random_weights(const TrainPlan& plan) {
@@ -235,13 +241,13 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
                result.lone_rows);
   draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(
-      "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg{}\n", result.steps,
-      mean_loss(result),
+      "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg{}{}\n",
+      result.steps, mean_loss(result),
       result.rows == 0  // all were trained before
           ? "none left to train"
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
       describe(group, existing_device(options.model.device)), output.string(),
-      arguments.tensorboard ? str(", ", train::kEventFile, "*") : "");
+      arguments.tensorboard ? str(", ", train::kEventFile, "*") : "", wrote_timeline(options));
 }
 
 }  // namespace ringlet::cli

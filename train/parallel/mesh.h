@@ -16,6 +16,8 @@ struct MeshShape {
   /// The shape with its `data`. InputError unless it has so many ranks.
   MeshShape over(int ranks) const;
   int data_place(int rank) const { return rank / tensor % data; }
+  int tensor_place(int rank) const { return rank % tensor; }
+  int pipe_place(int rank) const { return rank / (tensor * data); }
 };
 
 /// "data=2,pipe=4,tensor=2", each axis at most once; else InputError.
