@@ -67,7 +67,7 @@ TEST_CASE("a mistyped --metric-for-best-model is refused before the first step, 
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   const auto refused = [&](const std::string& options, const std::string& found) {
     check_refused(run(tiny_training(folder / "out", 2, options)),
-                  str("metric for best model: expected one of ", list, ", found '", found, "'"));
+                  str("--metric-for-best-model: expected one of ", list, ", found '", found, "'"));
     CHECK(!ringlet::path_exists(folder / "out/metrics.jsonl"));
   };
   refused("--metric-for-best-model sts-dev_spearman", "sts-dev_spearman");
@@ -130,6 +130,6 @@ TEST_CASE("batches can be grouped by label") {
   CHECK(contains(grouped.err, "epoch 1: 57.1 % of rows's 14 rows were used"));
   CHECK(train("--batch 4").out.starts_with("4 steps, "));
   check_refused(train("--batch 5 --batch-sampler group_by_label"),
-                "batch sampler group_by_label: expected a batch of 4 rows or more, an even number, "
+                "--batch-sampler group_by_label: expected a batch of 4 rows or more, an even number, "
                 "found 5");
 }

@@ -210,20 +210,26 @@ TEST_CASE("data x pipe x tensor with sequence parallelism: the bytes of its refe
 
 namespace {
 
+constexpr int kScored = 17;  // rows of the evaluation
+
 struct Seen {
   std::string model, moments;
   std::vector<Metrics> metrics;  // of each evaluation
 };
 
 /// Whether the evaluations are the same. A GPU's products round by their shapes, and the texts of
-/// an evaluation are dealt to all ranks.
+/// an evaluation are dealt to all ranks. Two neighbours in the order of n scores that change places
+/// change Spearman's coefficient by at most 12 / (n (n^2 - 1)).
 void check_metrics(const std::vector<Metrics>& found, const std::vector<Metrics>& expected) {
   REQUIRE(found.size() == expected.size());
-  const double error = default_device().type == DeviceType::cpu ? 0 : 1e-5;
+  const bool exact = default_device().type == DeviceType::cpu;
+  constexpr double kSwap = 12.0 / (kScored * (kScored * kScored - 1));
   for (std::size_t i = 0; i < found.size(); ++i)
     for (std::size_t k = 0; k < expected[i].size(); ++k) {
-      CHECK(found[i].at(k).first == expected[i][k].first);
-      CHECK(std::abs(found[i][k].second - expected[i][k].second) <= error);
+      const auto& [name, value] = expected[i][k];
+      const double rounding = name.find("spearman") == name.npos ? 1e-5 : kSwap;
+      CHECK(found[i].at(k).first == name);
+      CHECK(std::abs(found[i][k].second - value) <= (exact ? 0 : rounding));
     }
 }
 
@@ -239,7 +245,7 @@ Seen observed(const Way& way, const std::filesystem::path& output, bool resume =
   Seen seen;
   run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group& group) {
     trainer.add_eval_datasets(tiny::datasets());
-    const EmbeddingSimilarityEvaluator similarity(*words::scored_dataset(17), {});
+    const EmbeddingSimilarityEvaluator similarity(*words::scored_dataset(kScored), {});
     trainer.add_evaluator(
         [&](const EvaluationPoint& at) { return similarity.evaluate(model.encoder, at); });
     if (group.rank() == 0)
