@@ -1,5 +1,6 @@
 #include "ringlet/train/sentence_pipeline.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -94,14 +95,18 @@ SentencePipeline::SentencePipeline(models::Loss& loss, std::size_t datasets, int
     below.insert(parameter.state().get());
     if (name.ends_with("relative_attention_bias.weight")) bias_ = parameter.shape();
   }
+  for (const auto& [name, parameter] : loss.named_parameters()) {
+    const bool after = !below.contains(parameter.state().get());
+    std::size_t& stage = stage_of_[parameter.state().get()];
+    stage = after ? stages_.size() - 1 : 0;
+    if (const auto layer = after ? std::nullopt : layer_of(name))
+      while (stages_[stage].last <= *layer) ++stage;
+  }
   const auto place_of = [&](const nn::Unit& unit) -> StageSharding::Place {
     std::set<std::pair<int, bool>> places;
     for (const nn::PlacedParameter& slot : unit.parameters) {
-      const bool after = !below.contains(slot.parameter.state().get());
-      std::size_t stage = after ? stages_.size() - 1 : 0;
-      if (const auto layer = after ? std::nullopt : layer_of(slot.name))
-        while (stages_[stage].last <= *layer) ++stage;
-      places.emplace(rank_of(stage), after);
+      const autograd::VariableState* const state = slot.parameter.state().get();
+      places.emplace(rank_of(stage_of_.at(state)), !below.contains(state));
     }
     if (places.size() > 1)
       fail_input("units: '", unit.name, "' has layers of several stages of the pipeline");
@@ -116,14 +121,22 @@ void SentencePipeline::start(const AttachedStrategy& strategy) {
   std::vector<Pipeline::Forward> chunks;
   for (int chunk = 0; chunk < options_.chunks; ++chunk)
     chunks.push_back(forward_of(chunk * pipe_.size() + pipe_.rank()));
-  Pipeline::Options options{
-      .kind = options_.schedule,
-      .micro_batches = micro_batches_,
-      .device = loss_.device(),
-      .pause = strategy.paused(),
-      .scope = [](const PipelineAction& action, int stage) {
-        return std::make_shared<TimelinePhase>(str(stage, letter(action.what), action.micro_batch));
-      }};
+  Pipeline::Options options{.kind = options_.schedule,
+                            .micro_batches = micro_batches_,
+                            .device = loss_.device(),
+                            .pause = strategy.paused(),
+                            .trains =
+                                [this](int stage) {
+                                  return std::ranges::any_of(stage_of_, [&](const auto& one) {
+                                    return one.second == static_cast<std::size_t>(stage) &&
+                                           one.first->requires_grad;
+                                  });
+                                },
+                            .scope =
+                                [](const PipelineAction& action, int stage) {
+                                  return std::make_shared<TimelinePhase>(
+                                      str(stage, letter(action.what), action.micro_batch));
+                                }};
   if (whole_)
     options.whole_loss = [this](const auto& outputs, auto& grads) {
       return whole_loss(outputs, grads);

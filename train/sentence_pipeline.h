@@ -1,6 +1,7 @@
 // A pipeline over the layers of a sentence encoder.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -66,6 +67,7 @@ class SentencePipeline final : public models::BatchRunner {
   PipelineOptions options_;
   comm::Group pipe_;
   std::vector<models::LayerRange> stages_;
+  std::map<const autograd::VariableState*, std::size_t> stage_of_;  // each parameter's
   std::optional<Shape> bias_;  // MPNet's relative position bias
   std::shared_ptr<StageSharding> sharding_;
   std::optional<Pipeline> pipeline_;

@@ -155,8 +155,8 @@ TEST_CASE("stages are cut by numbers of layers, by parameters and by measured ti
 TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
   const std::string expected = trained({.mesh = {2, 1}, .strategy = Strategy::ddp});
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
-    for (const PipelineKind kind :
-         {PipelineKind::gpipe, PipelineKind::one_f_one_b, PipelineKind::zero_bubble}) {
+    for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_f_one_b,
+                                    PipelineKind::interleaved, PipelineKind::zero_bubble}) {
       if (strategy == Strategy::fsdp && kind == PipelineKind::zero_bubble) continue;
       CAPTURE(kStrategies(strategy));
       CAPTURE(kPipelines(kind));
@@ -415,8 +415,12 @@ TEST_CASE("FSDP's units may be classes that one stage alone has, and a stage may
   TrainingArguments args = arguments(way);
   args.strategy_options.units.classes = {"MPNetLayer", "Embeddings"};
   std::vector<std::string> models;
-  for (const int pipe : {1, 3}) {
+  const std::pair<int, PipelineKind> pipes[] = {{1, PipelineKind::one_f_one_b},
+                                                {3, PipelineKind::one_f_one_b},
+                                                {2, PipelineKind::interleaved}};
+  for (const auto& [pipe, kind] : pipes) {
     args.mesh.pipe = way.mesh.pipe = pipe;
+    args.pipeline.schedule = kind;
     const TemporaryFolder folder;
     run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group&) {
       for (const nn::NamedParameter& one : model.encoder.modules()->named_parameters())
@@ -430,6 +434,7 @@ TEST_CASE("FSDP's units may be classes that one stage alone has, and a stage may
     models.push_back(read_file(folder / "model/model.safetensors"));
   }
   CHECK((models[0] == models[1]));
+  CHECK((models[0] == models[2]));
 }
 
 TEST_CASE("fewer micro-batches than ranks of a pipeline are noted") {

@@ -1,5 +1,6 @@
 #include "ringlet/train/parallel/pipeline.h"
 
+#include <algorithm>
 #include <optional>
 #include <typeinfo>
 
@@ -48,8 +49,9 @@ double Pipeline::run() {
   losses_.clear();
   whole_grads_.clear();
   std::optional<NoSync> paused(options_.pause);
+  const PipelineAction* const reducing = last_reaching();
   for (const PipelineAction& action : actions_) {
-    if (&action == &actions_.back()) paused.reset();
+    if (&action == reducing) paused.reset();
     const auto scope = options_.scope ? options_.scope(action, stage_of(action)) : nullptr;
     named(action, [&] { compute(action); });
   }
@@ -60,6 +62,14 @@ double Pipeline::run() {
   Tensor total = full({1}, sum, DType::f64, Device{});
   group_.broadcast(total, rank_of(shape_.stages() - 1)).wait();
   return total.to_vector<double>()[0];
+}
+
+/// The last backward of this rank that reaches parameters; null if none does.
+const PipelineAction* Pipeline::last_reaching() const {
+  const auto found = std::find_if(actions_.rbegin(), actions_.rend(), [&](const auto& action) {
+    return !options_.trains || options_.trains(stage_of(action));
+  });
+  return found == actions_.rend() ? nullptr : &*found;
 }
 
 /// An error that leaves it names the micro-batch.

@@ -28,8 +28,10 @@ class Pipeline {
     int micro_batches = 1;
     Device device = default_device();
     /// The switch of the strategy that this rank's stages are attached to (see NoSync). It reduces
-    /// in the last backward of a step.
+    /// in the last backward of a step that reaches parameters.
     std::shared_ptr<int> pause = std::make_shared<int>(0);
+    /// Whether a stage has parameters that are trained; empty: each has.
+    std::function<bool(int stage)> trains = {};
     WholeLoss whole_loss = {};  // gpipe only; empty: each micro-batch has a share of the loss
     /// Called before each computation of this rank. Its result lives until the computation has
     /// ended.
@@ -63,6 +65,7 @@ class Pipeline {
   };
   enum Lane { activations, gradients };  // a tag each
 
+  const PipelineAction* last_reaching() const;
   void named(const PipelineAction& action, const std::function<void()>& work) const;
   void compute(const PipelineAction& action);
   void forward(int stage, int micro_batch);
