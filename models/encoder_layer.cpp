@@ -87,6 +87,8 @@ void EncoderLayer::slice_tokens(const nn::SlicesPtr& slices, const nn::Sliceable
 
 Variable EncoderLayer::forward(const Variable& hidden, const PackedBatch& batch,
                                const Variable& relative_bias) {
+  RINGLET_CHECK(tokens_.count() == 1 || has_token_slices(),
+                "[tensor] sequence: a part of a layer was replaced after the layer was cut");
   const nn::SelfAttention::Sentences sentences{batch.cu_seqlens, batch.sentence_ids, batch.lengths,
                                                batch.tokens()};
   const Variable attended = (*attention_)(hidden, sentences, relative_bias);  // (T, H)

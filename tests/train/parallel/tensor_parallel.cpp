@@ -581,4 +581,11 @@ TEST_CASE("plans that do not fit are refused, and nothing is changed") {
   CHECK_THROWS_WITH_AS(
       TensorParallel(one_layer.loss, {}, one_layer.plan(), {.slices = 2, .sequence = true}),
       doctest::Contains("expected no replaced part of a layer, such as LoRA's"), InputError);
+
+  Model late(Architecture::bert);
+  TensorParallel(late.loss, {}, late.plan(), {.slices = 2, .sequence = true});
+  nn::add_lora(late.loss, {.r = 2, .target_modules = {"layer.1.output.dense"}});
+  CHECK_THROWS_WITH_AS(Step(late).backward(),
+                       doctest::Contains("a part of a layer was replaced after the layer was cut"),
+                       Error);
 }
