@@ -61,8 +61,10 @@ Variable Embeddings::words_of_all_ranks(const Tensor& ids) const {
   const std::int64_t begin =
       autograd::slice_edge(config_.vocab_size, slices_->number(0), slices_->count());
   const Tensor from_begin = sub(ids, scalar_like(static_cast<double>(begin), ids));
-  const Tensor mine = minimum(maximum(from_begin, scalar_like(0, ids)),
-                              scalar_like(static_cast<double>(words - 1), ids));
+  const bool first = begin == 0, last = begin + words == config_.vocab_size;
+  Tensor mine = from_begin;  // an id of no word stays outside of the table, where it is an error
+  if (!first) mine = maximum(mine, scalar_like(0, ids));
+  if (!last) mine = minimum(mine, scalar_like(static_cast<double>(words - 1), ids));
   const Tensor is_mine = eq(mine, from_begin);
   // A long run of one word's tokens would be summed in another order on a GPU.
   const Tensor no_word = scalar_like(-1, ids);

@@ -84,6 +84,8 @@ void SelfAttention::slice(SliceKind, const SlicesPtr& slices, const Cut& cut) {
 
 Variable SelfAttention::in_slices(const Variable& x, const Sentences& sentences,
                                   const Variable& relative_bias) {
+  RINGLET_CHECK(pieces(SliceKind::heads) > 0,
+                "[tensor] a projection of attention was replaced after the heads were cut");
   const std::vector<Variable> inputs = slices_->inputs(x, sentences.tokens);
   std::vector<Variable> partial;
   AttentionOptions of_slice = options(sentences);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <set>
 
 #include "ringlet/core/base/number.h"
 #include "ringlet/core/device/device_time.h"
@@ -14,15 +13,11 @@ namespace {
 
 std::vector<double> parameters_of_layers(const models::Loss& loss,
                                          const models::Transformer& transformer) {
-  std::set<const autograd::VariableState*> below;
-  for (const nn::Parameter& one : transformer.parameters()) below.insert(one.state().get());
   std::vector<double> costs(static_cast<std::size_t>(transformer.config().num_hidden_layers));
-  for (const auto& [name, parameter] : loss.named_parameters()) {
-    const auto last = static_cast<std::int64_t>(costs.size()) - 1;
-    const std::int64_t layer =
-        below.contains(parameter.state().get()) ? layer_of(name).value_or(0) : last;
-    costs[static_cast<std::size_t>(layer)] += static_cast<double>(parameter.numel());
-  }
+  for (const auto& [name, parameter] : transformer.named_parameters())
+    costs[static_cast<std::size_t>(layer_of(name).value_or(0))] +=
+        static_cast<double>(parameter.numel());
+  costs.back() += static_cast<double>(loss.num_parameters() - transformer.num_parameters());
   return costs;
 }
 
@@ -50,7 +45,7 @@ std::vector<double> seconds_of_layers(models::Transformer& transformer) {
     for (int i = 0; i < kRepetitions; ++i) {
       const auto begin = device_time(device);
       outputs = transformer.run_layers({layer, layer + 1}, batch, inputs);
-      outputs[0].backward(zeros_like(outputs[0].tensor()));
+      if (outputs[0].requires_grad()) outputs[0].backward(zeros_like(outputs[0].tensor()));
       fastest = std::min(fastest, device_time(device)->seconds_since(*begin));
     }
     costs.push_back(fastest);
@@ -67,13 +62,13 @@ std::vector<double> seconds_of_layers(models::Transformer& transformer) {
 }  // namespace
 
 std::vector<double> layer_costs(PipelineBalance balance, const models::Loss& loss,
-                                models::Transformer& transformer, const comm::Group& pipe) {
+                                models::Transformer& transformer, const Mesh& mesh) {
   if (balance == PipelineBalance::parameters) return parameters_of_layers(loss, transformer);
   std::vector<double> costs(static_cast<std::size_t>(transformer.config().num_hidden_layers), 1);
   if (balance == PipelineBalance::layers) return costs;
-  if (pipe.rank() == 0) costs = seconds_of_layers(transformer);
+  if (mesh.pipe.rank() == 0) costs = seconds_of_layers(transformer);
   const Tensor all = tensor(costs, {static_cast<std::int64_t>(costs.size())}, Device{});
-  pipe.broadcast(all, 0).wait();
+  mesh.world.broadcast(all, 0).wait();
   return all.to_vector<double>();
 }
 
@@ -93,7 +88,8 @@ std::vector<int> balanced_layers(const std::vector<double>& costs, int stages) {
       double last = 0;
       for (std::size_t j = i; j-- > s - 1;) {
         last += costs[j];
-        if (const double most = std::max(best[s - 1][j], last); most < best[s][i]) {
+        // The last stage gets most layers of equal cuts, which shares out equal costs evenly.
+        if (const double most = std::max(best[s - 1][j], last); most <= best[s][i]) {
           best[s][i] = most;
           from[s][i] = static_cast<int>(j);
         }

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/comm/group.h"
 #include "ringlet/core/base/names.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/models/transformer.h"
+#include "ringlet/train/parallel/mesh.h"
 
 namespace ringlet::train {
 
@@ -19,9 +19,10 @@ inline constexpr Names<PipelineBalance, 3> kPipelineBalances{"pipeline balance",
                                                              {"layers", "parameters", "time"}};
 
 /// The cost of each layer. The first one's includes the embeddings, with `parameters` the last
-/// one's what follows the layers. Times are those of rank 0 of `pipe`; they read all weights there.
+/// one's what follows the layers. Times are those of the world's rank 0, and every rank of the mesh
+/// calls this: the ranks along `tensor` compute together.
 std::vector<double> layer_costs(PipelineBalance balance, const models::Loss& loss,
-                                models::Transformer& transformer, const comm::Group& pipe);
+                                models::Transformer& transformer, const Mesh& mesh);
 
 /// The number of layers of each stage, at least 1, with the smallest largest cost. InputError if
 /// there are more stages than layers.

@@ -9,9 +9,10 @@ namespace ringlet::train {
 namespace {
 
 std::uint64_t fingerprint(const models::PackedBatch& batch) {
-  std::uint64_t hash = 0;
-  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids})
-    hash = mix64(hash, hash_text({reinterpret_cast<const char*>(part.bytes()), part.nbytes()}));
+  std::uint64_t hash = batch.dataset;
+  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids, batch.labels})
+    if (part)
+      hash = mix64(hash, hash_text({reinterpret_cast<const char*>(part.bytes()), part.nbytes()}));
   return hash;
 }
 

@@ -81,27 +81,23 @@ SentencePipeline::SentencePipeline(models::Loss& loss, std::size_t datasets, int
       whole_(if_whole(loss, datasets)),
       micro_batches_(micro_batches),
       options_(std::move(options)),
-      pipe_(mesh.pipe) {
-  if (options_.schedule != PipelineKind::interleaved) options_.chunks = 1;
-  Pipeline::check(options_.schedule, {pipe_.size(), micro_batches, options_.chunks},
-                  whole_ != nullptr);
-  const int stages = pipe_.size() * options_.chunks;
+      pipe_(mesh.pipe),
+      chunks_(options_.schedule == PipelineKind::interleaved ? 2 : 1) {
+  Pipeline::check(options_.schedule, {pipe_.size(), micro_batches, chunks_}, whole_ != nullptr);
+  const int stages = pipe_.size() * chunks_;
   if (options_.layers.empty())
     options_.layers =
-        balanced_layers(layer_costs(options_.balance, loss, transformer_, pipe_), stages);
+        balanced_layers(layer_costs(options_.balance, loss, transformer_, mesh), stages);
   stages_ = cut_layers(options_.layers, transformer_.config().num_hidden_layers, stages);
-  std::set<const autograd::VariableState*> below;
   for (const auto& [name, parameter] : transformer_.named_parameters()) {
-    below.insert(parameter.state().get());
+    std::size_t& stage = stage_of_[parameter.state().get()];
+    if (const auto layer = layer_of(name))
+      while (stages_[stage].last <= *layer) ++stage;
     if (name.ends_with("relative_attention_bias.weight")) bias_ = parameter.shape();
   }
-  for (const auto& [name, parameter] : loss.named_parameters()) {
-    const bool after = !below.contains(parameter.state().get());
-    std::size_t& stage = stage_of_[parameter.state().get()];
-    stage = after ? stages_.size() - 1 : 0;
-    if (const auto layer = after ? std::nullopt : layer_of(name))
-      while (stages_[stage].last <= *layer) ++stage;
-  }
+  const auto below = stage_of_;
+  for (const nn::Parameter& parameter : loss.parameters())
+    stage_of_.emplace(parameter.state().get(), stages_.size() - 1);
   const auto place_of = [&](const nn::Unit& unit) -> StageSharding::Place {
     std::set<std::pair<int, bool>> places;
     for (const nn::PlacedParameter& slot : unit.parameters) {
@@ -119,7 +115,7 @@ void SentencePipeline::start(const AttachedStrategy& strategy) {
   sharding_->attach(std::make_shared<AttachedStrategy>(strategy));
   transformer_.set_runner(this);
   std::vector<Pipeline::Forward> chunks;
-  for (int chunk = 0; chunk < options_.chunks; ++chunk)
+  for (int chunk = 0; chunk < chunks_; ++chunk)
     chunks.push_back(forward_of(chunk * pipe_.size() + pipe_.rank()));
   Pipeline::Options options{.kind = options_.schedule,
                             .micro_batches = micro_batches_,

@@ -17,7 +17,6 @@ namespace ringlet::train {
 
 struct PipelineOptions {
   PipelineKind schedule = PipelineKind::one_f_one_b;
-  int chunks = 2;                // stages of a rank under interleaved-1f1b
   std::vector<int> layers = {};  // of each stage; empty: by `balance`
   PipelineBalance balance = PipelineBalance::layers;
 };
@@ -66,6 +65,7 @@ class SentencePipeline final : public models::BatchRunner {
   int micro_batches_;
   PipelineOptions options_;
   comm::Group pipe_;
+  int chunks_;  // stages of a rank: 2 under interleaved-1f1b
   std::vector<models::LayerRange> stages_;
   std::map<const autograd::VariableState*, std::size_t> stage_of_;  // each parameter's
   std::optional<Shape> bias_;  // MPNet's relative position bias

@@ -110,14 +110,14 @@ void TrainingRun::use_graphs() {
     graphs_.reset();
     why = "the task has no packed batches";
   }
-  if (arguments_.step_graphs != StepGraphMode::off)
+  if (arguments_.step_graphs != StepGraphMode::off && writes())
     note("steps are not captured as graphs: " + why);
 }
 
 void TrainingRun::note_idle_stages() const {
   const auto micro_batches = static_cast<std::int64_t>(arguments_.gradient_accumulation_steps);
   const std::int64_t ranks = job_.mesh.pipe.size();
-  if (micro_batches < ranks)
+  if (micro_batches < ranks && writes())
     note(str("gradient accumulation of ", micro_batches, ": the ", ranks,
              " ranks of a pipeline wait less with ", ranks, " micro-batches or more"));
 }

@@ -129,7 +129,8 @@ TEST_CASE("batches can be grouped by label") {
   CHECK(grouped.out.starts_with("2 steps, "));
   CHECK(contains(grouped.err, "epoch 1: 57.1 % of rows's 14 rows were used"));
   CHECK(train("--batch 4").out.starts_with("4 steps, "));
-  check_refused(train("--batch 5 --batch-sampler group_by_label"),
-                "--batch-sampler group_by_label: expected a batch of 4 rows or more, an even number, "
-                "found 5");
+  check_refused(
+      train("--batch 5 --batch-sampler group_by_label"),
+      "--batch-sampler group_by_label: expected a batch of 4 rows or more, an even number, "
+      "found 5");
 }

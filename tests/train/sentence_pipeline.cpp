@@ -11,8 +11,10 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/modules/dense.h"
 #include "ringlet/train/encoder_tensor_plan.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/same_rows.h"
 #include "ringlet/train/timeline.h"
 #include "ringlet/train/trainer.h"
 
@@ -22,8 +24,8 @@ using namespace ringlet::train;
 namespace {
 
 /// A tiny model of six layers, dropout included.
-models::SentenceEncoder six_layers(models::Architecture architecture) {
-  const GeneratorGuard seeded(Generator{5, 0, 0});
+models::SentenceEncoder six_layers(models::Architecture architecture, std::uint64_t seed = 5) {
+  const GeneratorGuard seeded(Generator{seed, 0, 0});
   models::EncoderConfig config = tiny::config();
   config.architecture = architecture;
   config.num_hidden_layers = 6;
@@ -62,11 +64,12 @@ TrainingArguments arguments(const Way& way) {
 
 using Run = std::function<void(tiny::Model&, Trainer&, const comm::Group&)>;
 
+/// Ranks begin with different weights, and train those of rank 0.
 void run_trainers(const Way& way, const TrainingArguments& arguments, const Run& run) {
   comm::launch(
       [&](const comm::Group& group) {
         tiny::Model model;
-        model.train(six_layers(way.architecture));
+        model.train(six_layers(way.architecture, group.rank() == 0 ? 5 : 99));
         models::Transformer& transformer = *model.encoder.transformer();
         TensorParallel(transformer, {}, encoder_tensor_plan(transformer.config()),
                        {.slices = way.slices, .sequence = way.sequence});
@@ -134,6 +137,8 @@ TEST_CASE("stages are cut by numbers of layers, by parameters and by measured ti
   CHECK(balanced_layers({5, 1, 1, 1, 1, 1}, 2) == std::vector{1, 5});
   CHECK(balanced_layers({1, 1, 1, 9, 1, 1}, 3) == std::vector{3, 1, 2});
   CHECK(balanced_layers({4, 3}, 2) == std::vector{1, 1});
+  CHECK(balanced_layers(std::vector<double>(12, 1), 5) == std::vector{2, 2, 2, 3, 3});
+  CHECK(balanced_layers(std::vector<double>(24, 1), 7) == std::vector{3, 3, 3, 3, 4, 4, 4});
   const models::SentenceEncoder encoder = six_layers(models::Architecture::mpnet);
   models::SoftmaxLoss loss(encoder, 3);
   models::Transformer& transformer = *encoder.transformer();
@@ -150,6 +155,15 @@ TEST_CASE("stages are cut by numbers of layers, by parameters and by measured ti
     const Way way{.mesh = {1, 3}, .strategy = Strategy::ddp, .pipeline = {.balance = balance}};
     CHECK((trained(way) == expected));
   }
+  // Every rank has the cut of rank 0's times.
+  const Way along_data{
+      .mesh = {2, 2}, .strategy = Strategy::ddp, .pipeline = {.balance = PipelineBalance::time}};
+  CHECK((trained(along_data) == trained({.mesh = {2}, .strategy = Strategy::ddp})));
+  const Way sliced{.mesh = {1, 2, 2},
+                   .strategy = Strategy::ddp,
+                   .pipeline = {.balance = PipelineBalance::time},
+                   .clip = 0};
+  CHECK((trained(sliced) == trained({.mesh = {}, .clip = 0, .slices = 2})));
 }
 
 TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
@@ -486,6 +500,33 @@ TEST_CASE("the header has the ranks of each axis and the cut, a timeline the com
   });
 }
 
+TEST_CASE("bf16 under FSDP x pipe: a module after the transformer computes in f32") {
+  TrainingArguments args = arguments(
+      {.mesh = {2}, .strategy = Strategy::fsdp, .micro_batches = 2, .dtype = DType::bf16});
+  args.strategy_options.units.classes = {"MPNetLayer", "Embeddings", "Dense"};
+  std::vector<std::string> models;
+  for (const int pipe : {1, 2}) {
+    args.mesh.pipe = pipe;
+    const TemporaryFolder folder;
+    const auto run = [&](const comm::Group& group) {
+      tiny::Model model;
+      const models::SentenceEncoder layers = six_layers(models::Architecture::mpnet);
+      const GeneratorGuard seeded(Generator{7, 0, 0});
+      model.train(
+          {std::make_shared<models::SentenceModules>(
+               layers.transformer(), PoolingMode::mean,
+               models::SentenceModules::After{std::make_shared<models::modules::Dense>(48, 20)}),
+           layers.tokenizer()});
+      Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), args, group).train();
+      model.encoder.save(folder / "model");
+    };
+    comm::launch(run, 2 * pipe, {.ranks = comm::Ranks::threads});
+    models.push_back(read_file(folder / "model/model.safetensors") +
+                     read_file(folder / "model/2_Dense/model.safetensors"));
+  }
+  CHECK((models[0] == models[1]));
+}
+
 TEST_CASE("ranks that should have the same rows and do not are named") {
   for (const MeshShape mesh : {MeshShape{1, 2, 1}, MeshShape{1, 1, 2}}) {
     const Way way{.mesh = mesh, .strategy = Strategy::ddp};
@@ -499,6 +540,17 @@ TEST_CASE("ranks that should have the same rows and do not are named") {
     CHECK_THROWS_WITH_AS(comm::launch(run, 2, {.ranks = comm::Ranks::threads}),
                          doctest::Contains("of rank 1 has other rows than that of rank 0"), Error);
   }
+  const auto other_label = [](const comm::Group& group) {
+    models::BatchBuilder builder;
+    const std::vector<std::int32_t> ids{3, 4};
+    const std::span<const std::int32_t> sentence = ids;
+    builder.add_row({&sentence, 1}, 0);
+    builder.add_label(group.rank());
+    const models::PackedBatch batch = builder.build();
+    check_same_rows(group, group.rank(), {&batch, 1}, 0);
+  };
+  CHECK_THROWS_WITH_AS(comm::launch(other_label, 2), doctest::Contains("has other rows than"),
+                       Error);
 }
 
 TEST_CASE("meshes, cuts and strategies that do not fit are refused") {

@@ -103,10 +103,10 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
              "backward: more memory, a third less to move");
   add_switch("--prefetch", options.prefetch,
              "fsdp: gather the next layer while one computes, in forward and backward (true)");
-  add_number(
-      command, "--fsdp-shard-size", options.shard_size, 1, 1 << 10,
-      "fsdp: so many consecutive ranks share one set of shards, and the others are replicas; "
-      "all share one unless given");
+  add_number(command, "--fsdp-shard-size", options.shard_size, 1, 1 << 10,
+             "fsdp: so many consecutive ranks along data share one set of shards, and the others "
+             "are replicas; "
+             "all share one unless given");
   command
       .add_option("--fsdp-units", options.units.classes,
                   "fsdp: classes of the modules that are sharded as a whole, such as "

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "ringlet/train/parallel/same_module.h"
+
 namespace ringlet::train {
 
-void StageModule::add(const nn::Unit& unit) {
+void StageUnits::add(const nn::Unit& unit) {
   if (unit.layer) {
     register_module(unit.name, std::const_pointer_cast<nn::Module>(unit.layer->shared_from_this()));
     return;
@@ -26,10 +28,20 @@ StageSharding::StageSharding(nn::Module& module, const nn::UnitPolicy& units,
                 "[pipeline] the module has an optimizer or a strategy already");
   for (const nn::Unit& unit : arena_->units()) {
     const State& state = states_.emplace_back(State{&unit, place_of(unit)});
-    if (state.place.rank == mesh_.pipe.rank()) stage_->add(unit);
+    if (state.place.rank == mesh_.pipe.rank())
+      (state.place.everywhere ? *stage_ : stage_->layers()).add(unit);
   }
+  broadcast();
   for (const State& state : states_)
     if (state.place.rank != mesh_.pipe.rank()) keep_shapes(state);
+}
+
+void StageSharding::broadcast() const {
+  check_same_module("pipeline", module_, mesh_.pipe);
+  for (const auto& [name, buffer] : module_.named_buffers()) mesh_.pipe.broadcast(buffer, 0).wait();
+  for (const State& state : states_)
+    for (const nn::PlacedParameter& slot : state.unit->parameters)
+      mesh_.pipe.broadcast(slot.parameter.mutable_tensor(), 0).wait();
 }
 
 /// Releases the memory of another stage's parameters.

@@ -12,11 +12,10 @@
 
 namespace ringlet::train {
 
-/// The units of this rank, under their names in the whole module. A strategy over the axis `data`
-/// is attached to it as to any module.
-class StageModule final : public nn::Module {
+/// Units, under their names in the whole module.
+class StageUnits : public nn::Module {
  public:
-  explicit StageModule(DType compute_dtype) : compute_dtype_(compute_dtype) {}
+  explicit StageUnits(DType compute_dtype) : compute_dtype_(compute_dtype) {}
   /// Before a strategy is attached.
   void add(const nn::Unit& unit);
   const char* kind() const override { return "Stage"; }
@@ -26,20 +25,32 @@ class StageModule final : public nn::Module {
   DType compute_dtype_;
 };
 
+/// The units of this rank. A strategy over the axis `data` is attached to it as to any module.
+class StageModule final : public StageUnits {
+ public:
+  explicit StageModule(DType of_layers)
+      : StageUnits(DType::f32),
+        layers_(register_module("", std::make_shared<StageUnits>(of_layers))) {}
+  StageUnits& layers() { return *layers_; }
+
+ private:
+  std::shared_ptr<StageUnits> layers_;
+};
+
 /// Distributes a module over the axis `pipe`. This rank keeps the memory of its units alone; of
 /// others a parameter has its shape. Optimizers, checkpoints and savers of the whole module work as
 /// under any strategy. The module stays distributed when this object is destroyed.
 class StageSharding final : public nn::Sharding,
                             public std::enable_shared_from_this<StageSharding> {
  public:
-  /// A unit's rank on the axis `pipe`. `everywhere`: other ranks keep a copy of it, which follows
-  /// each step, for forwards without gradients.
+  /// A unit's rank on the axis `pipe`. `everywhere`: it comes after the layers, and other ranks
+  /// keep a copy of it, which follows each step, for forwards without gradients.
   struct Place {
     int rank = 0;
     bool everywhere = false;
   };
   /// `place_of` each unit of nn::plan(module, units). The module has no strategy. `compute_dtype`
-  /// is the dtype in which its layers compute.
+  /// is the dtype in which its layers compute. All ranks of `pipe` get the values of its rank 0.
   StageSharding(nn::Module& module, const nn::UnitPolicy& units,
                 const std::function<Place(const nn::Unit&)>& place_of, Mesh mesh,
                 DType compute_dtype);
@@ -89,6 +100,7 @@ class StageSharding final : public nn::Sharding,
     Place place;
     const nn::Unit* mine = nullptr;  // the same in the stage's arena; null on other ranks
   };
+  void broadcast() const;
   void keep_shapes(const State& state) const;
   const State& state_of(const nn::Unit& unit) const {
     return states_[static_cast<std::size_t>(&unit - states_.front().unit)];

@@ -81,6 +81,16 @@ void choose(std::vector<Chosen>& chosen, nn::Module& module, nn::SliceKind kind,
   }
 }
 
+/// Replaced parts, such as LoRA's, would stay whole beside the slices.
+void check_no_replaced_parts(nn::Module& module) {
+  module.visit([&](const std::string& path, nn::Module& below) {
+    const auto* const layer = dynamic_cast<const nn::Sliceable*>(&below);
+    if (layer && layer->pieces(nn::SliceKind::tokens) < 0)
+      fail_input("[tensor] ", path.empty() ? below.kind() : path,
+                 ": expected no replaced part of a layer, such as LoRA's");
+  });
+}
+
 /// All encoders.
 void choose_encoders(std::vector<Chosen>& chosen, nn::Module& module) {
   const std::size_t before = chosen.size();
@@ -94,9 +104,6 @@ void choose_encoders(std::vector<Chosen>& chosen, nn::Module& module) {
 
 void check_divides(const Chosen& one, int slices) {
   const std::int64_t pieces = one.layer->pieces(one.kind);
-  if (pieces < 0)
-    fail_input("[tensor] sequence: ", one.name,
-               ": expected no replaced part of a layer, such as LoRA's");
   if (one.kind != nn::SliceKind::heads && one.kind != nn::SliceKind::tokens) {
     if (pieces < slices)
       fail_input("[tensor] ", one.name, ": ", pieces, " rows or columns for ", slices, " ranks");
@@ -162,6 +169,7 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
   if (options.slices < 1 || (options.slices > 1 && group.size() > 1))
     fail_input("[tensor] slices: expected 1 on each of ", group.size(), " ranks, found ",
                options.slices);
+  check_no_replaced_parts(module);
   std::vector<Chosen> chosen;
   choose(chosen, module, nn::SliceKind::columns, "columns", plan.columns);
   choose(chosen, module, nn::SliceKind::rows, "rows", plan.rows);

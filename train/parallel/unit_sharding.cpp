@@ -19,7 +19,7 @@ UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, comm::Group gr
       shards_(group_),
       gradients_(strategy != Strategy::zero1),
       parameters_(strategy == Strategy::fsdp) {
-  if (shard_size > 0 && shard_size < size()) make_blocks(shard_size);
+  if (shard_size > 0 && shard_size != size()) make_blocks(shard_size);
   std::span<Item> items = items_;
   std::int64_t local = 0;
   for (const nn::Unit& unit : arena_->units()) {

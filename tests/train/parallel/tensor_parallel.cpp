@@ -18,6 +18,7 @@
 #include "ringlet/train/encoder_tensor_plan.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
+#include "ringlet/train/parallel/mesh.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
 #include "tiny.h"
 
@@ -150,26 +151,6 @@ void check_ranks(int n, const How& how, const Trace& expected,
       },
       n, {.ranks = comm::Ranks::threads, .group = {.transport = transport}});
 }
-
-/// This rank's groups of a world of `tensor` ranks for each of the shares of the data.
-struct Grid {
-  Grid(const comm::Group& world, int tensor_ranks) {
-    const int shares = world.size() / tensor_ranks;
-    for (int d = 0; d < shares; ++d) {
-      std::vector<int> ranks;
-      for (int t = 0; t < tensor_ranks; ++t) ranks.push_back(d * tensor_ranks + t);
-      const comm::Group group = world.subgroup(ranks);
-      if (world.rank() / tensor_ranks == d) tensor = group;
-    }
-    for (int t = 0; t < tensor_ranks; ++t) {
-      std::vector<int> ranks;
-      for (int d = 0; d < shares; ++d) ranks.push_back(d * tensor_ranks + t);
-      const comm::Group group = world.subgroup(ranks);
-      if (world.rank() % tensor_ranks == t) data = group;
-    }
-  }
-  comm::Group data, tensor;
-};
 
 }  // namespace
 
@@ -436,7 +417,7 @@ TEST_CASE("the global norm has every parameter once") {
 TEST_CASE("under a strategy over the data each rank's gradients are those of its slices") {
   // Two shares of the data; each is computed by two tensor ranks, or by one rank in two slices.
   bool sequence = false;
-  const auto train = [&](const auto& attach, Model& model, const Grid& mesh, int slices) {
+  const auto train = [&](const auto& attach, Model& model, const Mesh& mesh, int slices) {
     const TensorParallel tensor(model.loss, mesh.tensor, model.plan(),
                                 {.slices = slices, .sequence = sequence});
     const auto strategy = attach(model.loss, mesh.data);
@@ -453,14 +434,15 @@ TEST_CASE("under a strategy over the data each rank's gradients are those of its
     comm::launch(
         [&](const comm::Group& world) {
           Model model(Architecture::mpnet);
-          const tiny::Bits bits = train(attach, model, Grid(world, 1), 2);
+          const tiny::Bits bits = train(attach, model, make_mesh(world, {}), 2);
           if (world.rank() == 0) expected = bits;
         },
         2);
     CHECK_NOTHROW(comm::launch(
         [&](const comm::Group& world) {
           Model model(Architecture::mpnet, world.rank() == 0 ? 5 : 99);
-          RINGLET_CHECK(train(attach, model, Grid(world, 2), 1) == expected, "bits");
+          RINGLET_CHECK(train(attach, model, make_mesh(world, {.tensor = 2}), 1) == expected,
+                        "bits");
         },
         4));
   };
@@ -575,12 +557,13 @@ TEST_CASE("plans that do not fit are refused, and nothing is changed") {
       "[tensor] layers are cut before an optimizer or a strategy is made, not after", Error);
   Model adapted(Architecture::bert);
   nn::add_lora(adapted.loss, {.r = 2, .target_modules = {"query"}});
-  CHECK_THROWS_AS(TensorParallel(adapted.loss, {}, adapted.plan(), {.slices = 2}), InputError);
   Model one_layer(Architecture::bert);
   nn::add_lora(one_layer.loss, {.r = 2, .target_modules = {"layer.1.output.dense"}});
-  CHECK_THROWS_WITH_AS(
-      TensorParallel(one_layer.loss, {}, one_layer.plan(), {.slices = 2, .sequence = true}),
-      doctest::Contains("expected no replaced part of a layer, such as LoRA's"), InputError);
+  for (Model* const model : {&adapted, &one_layer})
+    for (const bool sequence : {false, true})
+      CHECK_THROWS_WITH_AS(
+          TensorParallel(model->loss, {}, model->plan(), {.slices = 2, .sequence = sequence}),
+          doctest::Contains("expected no replaced part of a layer, such as LoRA's"), InputError);
 
   Model late(Architecture::bert);
   TensorParallel(late.loss, {}, late.plan(), {.slices = 2, .sequence = true});
@@ -588,4 +571,26 @@ TEST_CASE("plans that do not fit are refused, and nothing is changed") {
   CHECK_THROWS_WITH_AS(Step(late).backward(),
                        doctest::Contains("a part of a layer was replaced after the layer was cut"),
                        Error);
+  Model later(Architecture::bert);
+  TensorParallel(later.loss, {}, later.plan(), {.slices = 2});
+  nn::add_lora(later.loss, {.r = 2, .target_modules = {"query"}});
+  CHECK_THROWS_WITH_AS(Step(later).backward(), doctest::Contains("was replaced after the heads"),
+                       Error);
+}
+
+TEST_CASE("a table cut by words refuses ids that it does not have") {
+  const std::int64_t words = config(Architecture::mpnet).vocab_size;
+  for (const std::int64_t id : {std::int64_t{-1}, words}) {
+    const auto run = [&](const comm::Group& group) {
+      Model model(Architecture::mpnet);
+      const TensorParallel tensor(model.loss, group, model.plan(/*vocabulary=*/true));
+      const std::vector<std::int32_t> ids{static_cast<std::int32_t>(id), 1};
+      const std::span<const std::int32_t> sentence = ids;
+      models::BatchBuilder builder;
+      builder.add_row({&sentence, 1}, 0);
+      const autograd::NoGrad no_grad;
+      model.encoder(builder.build().to(default_device())).tensor().to_vector();
+    };
+    CHECK_THROWS_WITH_AS(comm::launch(run, 3), doctest::Contains("word id"), Error);
+  }
 }
