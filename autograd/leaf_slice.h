@@ -20,10 +20,10 @@ class SliceRanks {
   virtual int size() const = 0;
   /// Replaces the tensor by its sum over the ranks, added in rank order.
   virtual void all_reduce(Tensor tensor) = 0;
-  /// counts[rank] elements of the sum of all ranks' tensors, added in rank order. May overwrite
-  /// `all`.
+  /// counts[rank] elements of the sum of all ranks' tensors (sum of counts), added in rank order.
+  /// May overwrite `all`.
   virtual Tensor reduce_scatter(Tensor all, std::span<const std::int64_t> counts) = 0;
-  /// counts[rank] elements of every rank, joined in rank order.
+  /// The tensors (counts[rank]) of every rank, joined in rank order.
   virtual Tensor all_gather(const Tensor& mine, std::span<const std::int64_t> counts) = 0;
   /// A few bytes of every rank, in rank order.
   virtual std::vector<std::string> all_gather_bytes(const std::string& mine) = 0;

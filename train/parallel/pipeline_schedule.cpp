@@ -62,6 +62,20 @@ Actions zero_bubble(const PipelineShape& shape, int rank) {
   return actions;
 }
 
+Actions of_rank(PipelineKind kind, const PipelineShape& shape, int rank) {
+  switch (kind) {
+    case PipelineKind::gpipe:
+      return gpipe(shape);
+    case PipelineKind::one_f_one_b:
+      return one_f_one_b(shape, rank);
+    case PipelineKind::interleaved:
+      return interleaved(shape, rank);
+    case PipelineKind::zero_bubble:
+      break;
+  }
+  return zero_bubble(shape, rank);
+}
+
 void check(PipelineKind kind, const PipelineShape& shape) {
   if (shape.ranks < 1 || shape.micro_batches < 1 || shape.chunks < 1)
     fail_input("pipeline: expected at least 1 rank, micro-batch and chunk, found ", shape.ranks,
@@ -84,22 +98,7 @@ char letter(Computation what) { return "FBIW"[static_cast<int>(what)]; }
 PipelineSchedule make_pipeline(PipelineKind kind, const PipelineShape& shape) {
   check(kind, shape);
   PipelineSchedule schedule;
-  for (int rank = 0; rank < shape.ranks; ++rank) {
-    switch (kind) {
-      case PipelineKind::gpipe:
-        schedule.push_back(gpipe(shape));
-        break;
-      case PipelineKind::one_f_one_b:
-        schedule.push_back(one_f_one_b(shape, rank));
-        break;
-      case PipelineKind::interleaved:
-        schedule.push_back(interleaved(shape, rank));
-        break;
-      case PipelineKind::zero_bubble:
-        schedule.push_back(zero_bubble(shape, rank));
-        break;
-    }
-  }
+  for (int rank = 0; rank < shape.ranks; ++rank) schedule.push_back(of_rank(kind, shape, rank));
   return schedule;
 }
 

@@ -8,6 +8,7 @@
 #include "ringlet/core/ops/index.h"
 #include "ringlet/nn/replace.h"
 #include "ringlet/nn/slices.h"
+#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
@@ -16,22 +17,15 @@ namespace {
 
 class GroupSlices final : public nn::SliceRanks {
  public:
-  explicit GroupSlices(comm::Group group) : group_(std::move(group)) {}
+  explicit GroupSlices(const comm::Group& group) : group_(group), peers_(group) {}
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
   void all_reduce(Tensor tensor) override { group_.all_reduce(std::move(tensor)).wait(); }
   Tensor reduce_scatter(Tensor all, std::span<const std::int64_t> counts) override {
-    const comm::Pieces pieces = pieces_of(counts);
-    Tensor mine =
-        empty({pieces[static_cast<std::size_t>(rank())].count}, all.dtype(), all.device());
-    group_.reduce_scatter(mine, std::move(all), pieces).wait();
-    return mine;
+    return peers_.reduce_scatter_rows(std::move(all), counts);
   }
   Tensor all_gather(const Tensor& mine, std::span<const std::int64_t> counts) override {
-    const comm::Pieces pieces = pieces_of(counts);
-    Tensor all = empty({pieces.back().offset + pieces.back().count}, mine.dtype(), mine.device());
-    group_.all_gather(all, mine, pieces).wait();
-    return all;
+    return peers_.all_gather_rows(mine, counts);
   }
   std::vector<std::string> all_gather_bytes(const std::string& mine) override {
     return group_.all_gather_bytes(mine);
@@ -39,16 +33,8 @@ class GroupSlices final : public nn::SliceRanks {
   void barrier() override { group_.barrier(); }
 
  private:
-  static comm::Pieces pieces_of(std::span<const std::int64_t> counts) {
-    comm::Pieces pieces;
-    std::int64_t end = 0;
-    for (const std::int64_t count : counts) {
-      pieces.push_back({end, count});
-      end += count;
-    }
-    return pieces;
-  }
   comm::Group group_;
+  GroupPeers peers_;
 };
 
 /// A layer that the plan names.
