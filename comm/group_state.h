@@ -39,8 +39,12 @@ struct GroupState {
     queue->drain();
     if (nccl) host.reset();
   }
-  /// Ends the group if an exception ends this rank: no peer may meet its transfers in flight.
+  /// Ends the group if an exception ends this rank: no peer may meet its transfers in flight. The
+  /// cause is not known here yet; Launch adds it.
   void end_transfers() noexcept;
+  static std::string ended_in_flight(int rank) {
+    return str("rank ", rank, " has ended, with a transfer in flight");
+  }
   /// Makes the transports and engines; returns when all ranks have come.
   void connect();
   /// The group in which `from` sends to `to`. Neither waits for the other here.

@@ -26,7 +26,7 @@ GroupState& GroupState::lane(int from, int to, int tag) {
 void GroupState::end_transfers() noexcept {
   if (!connects_late || std::uncaught_exceptions() == 0 || queue->is_idle()) return;
   try {
-    member.store->raise(str("rank ", member.me(), " has ended, with a transfer in flight"));
+    member.store->raise(ended_in_flight(member.me()));
   } catch (const Error&) {  // the store is full: peers end after the timeout
   }
 }
