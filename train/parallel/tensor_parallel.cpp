@@ -6,6 +6,7 @@
 #include "ringlet/core/base/nearest.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/index.h"
+#include "ringlet/nn/lora.h"
 #include "ringlet/nn/replace.h"
 #include "ringlet/nn/slices.h"
 #include "ringlet/train/parallel/group_peers.h"
@@ -67,13 +68,13 @@ void choose(std::vector<Chosen>& chosen, nn::Module& module, nn::SliceKind kind,
   }
 }
 
-/// Replaced parts, such as LoRA's, would stay whole beside the slices.
-void check_no_replaced_parts(nn::Module& module) {
+/// The adapters would stay whole beside the slices of the layer that they adapt.
+void check_no_adapters(nn::Module& module, const std::vector<Chosen>& chosen) {
   module.visit([&](const std::string& path, nn::Module& below) {
-    const auto* const layer = dynamic_cast<const nn::Sliceable*>(&below);
-    if (layer && layer->pieces(nn::SliceKind::tokens) < 0)
-      fail_input("[tensor] ", path.empty() ? below.kind() : path,
-                 ": expected no replaced part of a layer, such as LoRA's");
+    if (!dynamic_cast<const nn::Lora*>(&below)) return;
+    for (const Chosen& one : chosen)
+      if (one.name == path || path.starts_with(one.name + '.'))
+        fail_input("[tensor] ", path, ": expected no LoRA in a layer that is cut");
   });
 }
 
@@ -90,6 +91,8 @@ void choose_encoders(std::vector<Chosen>& chosen, nn::Module& module) {
 
 void check_divides(const Chosen& one, int slices) {
   const std::int64_t pieces = one.layer->pieces(one.kind);
+  if (pieces < 0)
+    fail_input("[tensor] sequence: ", one.name, ": expected no replaced part of a layer");
   if (one.kind != nn::SliceKind::heads && one.kind != nn::SliceKind::tokens) {
     if (pieces < slices)
       fail_input("[tensor] ", one.name, ": ", pieces, " rows or columns for ", slices, " ranks");
@@ -155,7 +158,6 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
   if (options.slices < 1 || (options.slices > 1 && group.size() > 1))
     fail_input("[tensor] slices: expected 1 on each of ", group.size(), " ranks, found ",
                options.slices);
-  check_no_replaced_parts(module);
   std::vector<Chosen> chosen;
   choose(chosen, module, nn::SliceKind::columns, "columns", plan.columns);
   choose(chosen, module, nn::SliceKind::rows, "rows", plan.rows);
@@ -163,6 +165,7 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
   choose(chosen, module, nn::SliceKind::vocabulary, "vocabulary", plan.vocabulary);
   // After the plan's: an encoder's slices replace those of its layers.
   if (options.sequence) choose_encoders(chosen, module);
+  check_no_adapters(module, chosen);
   for (const Chosen& one : chosen) check_divides(one, group.size() * options.slices);
   Dims dims;
   cut_by_head(dims, module, plan.by_head);
