@@ -58,7 +58,7 @@ UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, comm::Group gr
 
 void UnitSharding::make_blocks(int shard_size) {
   if (size() % shard_size != 0)
-    fail_input("shard size: expected a divisor of ", size(), " ranks, found ", shard_size);
+    fail_input("fsdp shard size: expected a divisor of ", size(), " ranks, found ", shard_size);
   const int blocks = size() / shard_size;
   for (int first = 0; first < size(); first += shard_size) {
     std::vector<int> block(static_cast<std::size_t>(shard_size));
