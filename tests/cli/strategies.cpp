@@ -65,7 +65,7 @@ TEST_CASE("FSDP's units are chosen by class and by size, and change a clipped no
   REQUIRE_EQ(fsdp("layers", "--clip 0").code, 0);
   CHECK((weights_in(folder / "units") == weights_in(folder / "layers")));
   const std::string classes = fsdp("absent", "--fsdp-units BertLayer").err;
-  CHECK(contains(classes, ": units: no module is a 'BertLayer'; expected some of "));
+  CHECK(contains(classes, "ringlet: --fsdp-units: no module is a 'BertLayer'; expected some of "));
   CHECK(contains(classes, ", MPNetLayer, "));
   CHECK_EQ(count(classes, "\n"), 1);
   REQUIRE_EQ(fsdp("clipped", units).code, 0);
