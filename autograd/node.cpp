@@ -145,20 +145,14 @@ Accumulator Gradient::sink(const Shape& shape, DType dtype, Device device) {
   }
   RINGLET_CHECK(dtype == maker_->dtype_, description(), " is ", dtype, ", expected ",
                 maker_->dtype_);
+  const bool adds = pending_->defined();
   // A sum without other references belongs to the engine from here on.
-  const bool alone = pending_->defined() && pending_->storage().use_count() == 1 &&
-                     !pending_->storage()->is_shared_outside();
-  *owned_ = *owned_ || alone;
-  if (pending_->defined() && *owned_) return {*pending_, 1};
-  Tensor out = empty(shape, dtype, device);
-  double beta = 0;
-  if (pending_->defined()) {
-    out.copy_(*pending_);
-    beta = 1;
-  }
-  *pending_ = out;
+  const bool is_owned = *owned_ || (adds && pending_->storage().use_count() == 1 &&
+                                    !pending_->storage()->is_shared_outside());
+  if (!adds) *pending_ = empty(shape, dtype, device);
+  if (adds && !is_owned) *pending_ = pending_->clone();
   *owned_ = true;
-  return {out, beta};
+  return {*pending_, adds ? 1.0 : 0.0};
 }
 
 Accumulator Gradient::sink_of(const Tensor& parameter) {

@@ -7,10 +7,6 @@
 namespace ringlet {
 namespace {
 
-const Device kHost{};
-
-bool on_host(const Tensor& tensor) { return tensor.device().type == DeviceType::cpu; }
-
 void copy_bytes(Tensor& to, const Tensor& from) {
   if (from.nbytes() == 0) return;
   const Device a = to.device(), b = from.device();
@@ -124,7 +120,7 @@ void Tensor::fill_(double value) {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-  const Tensor host = (on_host(*this) ? *this : to(kHost)).to(dtype_of<T>());
+  const Tensor host = to(Device{}).to(dtype_of<T>());
   const T* data = host.data<T>();
   return std::vector<T>(data, data + numel_);
 }
