@@ -70,13 +70,13 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   rows.insert(rows.end(), train::kStrategies.all.begin(), train::kStrategies.all.end());
   CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
   app.option_defaults()->always_capture_default();
-  app.add_option("--strategy", o.strategies,
-                 "rows: unconnected, pipe (a pipeline), tensor (slices of layers), " +
-                     train::kStrategies.list() +
-                     "; all is none, and on several devices all others but zero2, pipe and tensor, "
-                     "under a launcher without dp")
-      ->delimiter(',')
-      ->check(CLI::IsMember(rows));
+  cli::add_list(app, "--strategy", o.strategies,
+                "rows: unconnected, pipe (a pipeline), tensor (slices of layers), " +
+                    train::kStrategies.list() +
+                    "; all is none, and on several devices all others but zero2, pipe and tensor, "
+                    "under a launcher without dp",
+                CLI::IsMember(rows))
+      ->default_str("[all]");
   add_device_option(app, device);
   cli::add_number(
       app, "--devices", o.devices, 1, 1024,

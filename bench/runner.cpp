@@ -13,6 +13,7 @@
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/encoder_tensor_plan.h"
 
 namespace ringlet::bench {
@@ -64,7 +65,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       dealt_out_(plan.same_rows() ||
                  (plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp)),
       counts_(!plan.same_rows() || group.rank() == 0),
-      strategy_(attach(options, plan)),
+      strategy_(cli::of_option("--strategy " + plan.name, [&] { return attach(options, plan); })),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column());

@@ -84,6 +84,8 @@ TEST_CASE("a wrong file of options is one line with the file's name and line" *
   }
   folder.refuse("data = [\n\"a.csv:softmax:mnrl\"\n]\n",
                 "2: --data: a.csv:softmax:mnrl: expected one loss, found two");
+  folder.refuse("model = \"tiny\"\ndevices = 3\nmesh = \"pipe=2\"\n",
+                "2: --devices 3 --mesh pipe=2: expected a multiple of 2 ranks, found 3");
   const Outcome absent = run("train --config absent.toml --model tiny");
   CHECK_EQ(absent.code, 2);
   CHECK(absent.err.starts_with("ringlet: absent.toml: "));

@@ -176,7 +176,7 @@ TEST_CASE("explain pipeline prints and draws the computations of each rank in ti
   check_refused(str("explain pipeline --stages 5 --chunks 2 --schedule interleaved-1f1b"),
                 "--stages 5: expected a multiple of --chunks 2");
   check_refused(str("explain pipeline --stages 4 --chunks 2"),
-                "pipeline 1f1b: expected 1 chunk of each rank, found 2");
+                "--schedule: pipeline 1f1b: expected 1 chunk of each rank, found 2");
 }
 
 TEST_SUITE_END();

@@ -203,6 +203,14 @@ TEST_CASE("options that several devices do not support are refused before anythi
   check_refused(train(folder / "out", "--strategy dp --timeout 3"),
                 "--timeout 3: needs a --strategy of several processes: ddp, zero1, zero2 or fsdp");
   CHECK_EQ(train(folder / "out", "--strategy ddp --algorithm native").code, 2);
+  for (const char* devices : {"1", "3"})
+    check_refused(train(folder / "out", str("--mesh pipe=2 --devices ", devices)),
+                  str("--devices ", devices,
+                      " --mesh pipe=2: expected a multiple of 2 ranks, found ", devices));
+  for (const char* list : {"1,,1", "1,1,", ","})
+    for (const char* option : {"--pipeline-layers", "--fsdp-units", "--matryoshka-dims"})
+      check_refused(train(folder / "out", str(option, ' ', list)),
+                    str(option, ": expected no empty value, found '", list, "'"));
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 

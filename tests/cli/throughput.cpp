@@ -282,6 +282,15 @@ TEST_CASE("a wrong option of the bench is one line, and nothing is measured") {
           "a model in Hugging Face's cache");
   refused("--transport pigeon",
           "--transport: unknown transport 'pigeon'; expected auto, thread, shm, gloo or nccl");
+  refused("--strategy pipe,,none", "--strategy: expected no empty value, found 'pipe,,none'");
+  // Ranks find these.
+  for (const auto& [strategy, line] :
+       {std::pair("pipe", "mesh pipe: expected at least one layer in each of 3 stages, "),
+        std::pair("tensor",
+                  "[tensor] encoder.layer.0 has 4 heads: expected one of 1, 2, 4 ranks, ")})
+    CHECK(contains(
+        run_program(RINGLET_THROUGHPUT, str("--model tiny --devices 3 --strategy ", strategy)).err,
+        str(": --strategy ", strategy, ": ", line)));
   const std::string absent = (folder / "absent.csv").string();
   for (const char* option : {"--data ", "--histogram "})
     refused(str("--model tiny ", option, absent),

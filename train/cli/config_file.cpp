@@ -80,12 +80,14 @@ void set(CLI::Option& option, const Setting& setting) {
   option.run_callback();
 }
 
-void apply(CLI::App& command, const std::string& file) {
+void apply(CLI::App& command, const std::string& file, ConfigPlaces& places) {
   std::set<const CLI::Option*> of_file;  // others were set on the command line, which counts first
   for (const Setting& setting : read_settings(file)) try {
       CLI::Option& option = *find_option(command, setting);
       if (option.count() == 0) of_file.insert(&option);
-      if (of_file.contains(&option)) set(option, setting);
+      if (!of_file.contains(&option)) continue;
+      set(option, setting);
+      places.emplace("--" + setting.name, str(file, ":", setting.line, ": "));
     } catch (const CLI::ParseError& error) {
       fail_input(file, ":", setting.line, ": ", error.what());
     } catch (const InputError& error) {
@@ -95,12 +97,15 @@ void apply(CLI::App& command, const std::string& file) {
 
 }  // namespace
 
-void add_config(CLI::App& command) {
+std::shared_ptr<const ConfigPlaces> add_config(CLI::App& command) {
+  const auto places = std::make_shared<ConfigPlaces>();
   command
       .add_option_function<std::string>(
-          "--config", [&command](const std::string& file) { apply(command, file); },
+          "--config",
+          [&command, places](const std::string& file) { apply(command, file, *places); },
           "Options from a file, a line NAME = VALUE each; those given here count before it")
       ->configurable(false);
+  return places;
 }
 
 }  // namespace ringlet::cli

@@ -48,7 +48,8 @@ void explain_pipeline(const PipelineOptions& options) {
     fail_input("--stages ", options.stages, ": expected a multiple of --chunks ", options.chunks);
   const train::PipelineShape shape{options.stages / options.chunks, options.micro_batches,
                                    options.chunks};
-  const std::string text = describe_pipeline(options.kind, shape);
+  const std::string text =
+      of_option("--schedule", [&] { return describe_pipeline(options.kind, shape); });
   if (!options.svg.empty()) write_drawing(options.svg, draw_pipeline(options.kind, shape));
   fmt::print("{}", text);
 }

@@ -92,11 +92,9 @@ void add_loss_options(CLI::App& command, LossOptions& options) {
              "triplet, batch_hard (5), contrastive, online_contrastive (0.5): the margin");
   add_choice(command, "--distance", options.distance, models::kDistances,
              "Distance of the losses with a margin");
-  command
-      .add_option("--matryoshka-dims", options.matryoshka_dims,
-                  "Train the first values of each embedding, too: for example 384,128,32")
-      ->delimiter(',')
-      ->check(number_in(1, 1 << 20));
+  add_list(command, "--matryoshka-dims", options.matryoshka_dims,
+           "Train the first values of each embedding, too: for example 384,128,32",
+           number_in(1, 1 << 20));
 }
 
 void check_loss_options(const LossOptions& options, const std::vector<LossKind>& losses) {

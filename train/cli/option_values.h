@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/names.h"
 #include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::cli {
 
@@ -74,6 +76,37 @@ void add_choice(CLI::App& command, const std::string& option, Value& value,
               help)
           ->check(CLI::IsMember(std::vector<std::string>(names.all.begin(), names.all.end())));
   if constexpr (std::same_as<Value, Enum>) added->default_str(std::string(names(value)));
+}
+
+/// The values between the commas of a list, also empty ones, which CLI11's delimiter drops.
+inline std::vector<std::string> values_of(const std::string& list) {
+  std::vector<std::string> values;
+  std::istringstream rest(list + ',');
+  for (std::string value; std::getline(rest, value, ',');) values.push_back(value);
+  return values;
+}
+
+/// An option with values between commas; it may be repeated. `check` is one value's. `values` must
+/// outlive the parsing.
+template <class T>
+CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<T>& values,
+                      const std::string& help, const CLI::Validator& check = {}) {
+  const auto set = [&values](const std::vector<std::string>& lists) {
+    values.clear();
+    for (const std::string& list : lists)
+      for (const std::string& value : values_of(list))
+        CLI::detail::lexical_cast(value, values.emplace_back());
+  };
+  const auto check_all = [check](const std::string& list) {
+    std::string error;
+    for (const std::string& value : values_of(list))
+      if (error.empty())
+        error = value.empty() ? "expected no empty value, found " + quote(list) : check(value);
+    return error;
+  };
+  return command.add_option_function<std::vector<std::string>>(option, set, help)
+      ->check(CLI::Validator(check_all, check.get_description()))
+      ->type_name(CLI::detail::type_name<T>());
 }
 
 /// --seed, the same for every command. A negative one would wrap around, so a seed is in 0 to

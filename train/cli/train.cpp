@@ -160,13 +160,15 @@ void add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train a sentence encoder");
   const auto options = std::make_shared<TrainOptions>();
   add_train_options(*command, *options);
-  add_config(*command);
-  command->callback([command, options] {
+  const auto places = add_config(*command);
+  command->callback([command, options, places] {
     options->data.seed = options->arguments.seed;
     try {
       train_model(*options);
     } catch (const InputError& error) {
-      fail_input(with_option(*command, error.what()));
+      const std::string message = with_option(*command, error.what());
+      const auto place = places->find(message.substr(0, message.find_first_of(" :,")));
+      fail_input(place == places->end() ? "" : place->second, message);
     }
   });
 }

@@ -70,8 +70,7 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
                      "How several devices train together: " + train::kStrategies.list() +
                          " (none, or ddp with --mesh)");
   add_number(command, "--devices", options.devices, 1, 1 << 10,
-             "Devices of this machine, each with --batch rows of a step")
-      ->capture_default_str();
+             "Devices of this machine, each with --batch rows of a step (1, or those of --mesh)");
   command
       .add_option("--mesh", options.mesh,
                   "A grid of devices, data=D,pipe=P,tensor=T: each has the rows of its place along "
@@ -85,11 +84,9 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
   add_choice(command, "--pipeline-schedule", pipeline.schedule, train::kPipelines,
              "Order of a pipeline's micro-batches, --gradient-accumulation-steps of them: " +
                  train::kPipelines.list());
-  command
-      .add_option("--pipeline-layers", pipeline.layers,
-                  "Layers of each stage, such as 2,3,3,4; by --pipeline-balance unless given")
-      ->delimiter(',')
-      ->check(number_in(1, 1 << 20));
+  add_list(command, "--pipeline-layers", pipeline.layers,
+           "Layers of each stage, such as 2,3,3,4; by --pipeline-balance unless given",
+           number_in(1, 1 << 20));
   add_choice(command, "--pipeline-balance", pipeline.balance, train::kPipelineBalances,
              "What stages share out evenly: " + train::kPipelineBalances.list() +
                  "; time is measured first");
@@ -107,11 +104,9 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
              "fsdp: so many consecutive ranks along data share one set of shards, and the others "
              "are replicas; "
              "all share one unless given");
-  command
-      .add_option("--fsdp-units", options.units.classes,
-                  "fsdp: classes of the modules that are sharded as a whole, such as "
-                  "MPNetLayer,Embeddings; layers and embeddings unless given")
-      ->delimiter(',');
+  add_list(command, "--fsdp-units", options.units.classes,
+           "fsdp: classes of the modules that are sharded as a whole, such as "
+           "MPNetLayer,Embeddings; layers and embeddings unless given");
   add_number(command, "--fsdp-min-num-params", options.units.min_numel, std::int64_t{1},
              std::int64_t{1} << 40,
              "fsdp: also the modules with so many parameters outside inner units; alone, these "
@@ -304,17 +299,20 @@ void check_output(TrainOptions& options, const comm::Environment& environment) {
 }
 
 int apply_mesh(TrainOptions& options, int launched) {
-  const int given = launched > 1 ? launched : options.devices;
+  const std::string given = options.devices > 0 ? str("--devices ", options.devices, ' ') : "";
+  options.devices = std::max(options.devices, 1);
+  int ranks = launched > 1 ? launched : options.devices;
   if (options.strategy.empty()) options.strategy = options.mesh.empty() ? "none" : "ddp";
-  if (options.mesh.empty()) return given;
+  if (options.mesh.empty()) return ranks;
   train::MeshShape& mesh = options.arguments.mesh;
   mesh = train::parse_mesh(options.mesh);
-  if (options.strategy == "none" || options.strategy == "dp") return given;  // refused later
-  if (std::int64_t{std::max(mesh.data, 1)} * mesh.pipe * mesh.tensor > 1024)
-    fail_input("--mesh ", options.mesh, ": expected at most 1024 ranks");
-  if (given == 1) options.devices = std::max(mesh.data, 1) * mesh.pipe * mesh.tensor;
-  const int ranks = given == 1 ? options.devices : given;
-  return of_option("--mesh " + options.mesh, [&] { return mesh.over(ranks); }).data;
+  if (options.strategy == "none" || options.strategy == "dp") return ranks;  // refused later
+  const std::int64_t least = std::int64_t{std::max(mesh.data, 1)} * mesh.pipe * mesh.tensor;
+  if (least > 1024) fail_input("--mesh ", options.mesh, ": expected at most 1024 ranks");
+  if (launched <= 1 && given.empty()) ranks = options.devices = static_cast<int>(least);
+  return of_option(str(launched > 1 ? "" : given, "--mesh ", options.mesh),
+                   [&] { return mesh.over(ranks); })
+      .data;
 }
 
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched) {

@@ -34,10 +34,10 @@ struct TrainOptions {
   double warmup = 0.1;
   bool resume = false;
   bool no_progress = false;
-  std::string timeline;       // see train::TimelineFiles; empty: none
-  std::string strategy = {};  // empty: none, or ddp with a mesh
-  std::string mesh;           // empty: all ranks along the axis `data`
-  int devices = 1;
+  std::string timeline;          // see train::TimelineFiles; empty: none
+  std::string strategy = {};     // empty: none, or ddp with a mesh
+  std::string mesh;              // empty: all ranks along the axis `data`
+  int devices = 0;               // on entry 0: one, or those of the mesh
   std::size_t memory_limit = 0;  // bytes of each device; 0: none
   std::string transport = "auto";
   std::string algorithm = "auto";
