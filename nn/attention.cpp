@@ -70,8 +70,9 @@ Variable SelfAttention::forward(const Variable& x, const Sentences& sentences,
 }
 
 std::int64_t SelfAttention::pieces(SliceKind kind) const {
+  if (kind != SliceKind::heads) return 0;
   const bool replaced = query_ || key_ || value_ || output_;
-  return kind == SliceKind::heads && !replaced ? heads_ : 0;
+  return replaced ? -1 : heads_;
 }
 
 void SelfAttention::slice(SliceKind, const SlicesPtr& slices, const Cut& cut) {

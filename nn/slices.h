@@ -96,7 +96,8 @@ class Sliceable {
  public:
   virtual ~Sliceable() = default;
   /// The number of output columns, input rows, heads or words; 0 if it has none to be cut. For
-  /// tokens the number of heads, which ranks must divide; -1 if parts of layers were replaced.
+  /// tokens the number of heads, which ranks must divide. For heads and tokens -1 if a part of a
+  /// layer was replaced.
   virtual std::int64_t pieces(SliceKind kind) const = 0;
   /// Cuts a parameter along a dimension, unless all slices are here.
   using Cut = std::function<void(const Parameter& parameter, int dim)>;

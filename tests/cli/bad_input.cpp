@@ -72,6 +72,17 @@ constexpr const char* kPairs = "sentence1,sentence2,label\n";
 
 }  // namespace
 
+TEST_CASE_FIXTURE(Fixture, "octal numbers, empty values and brackets are no option's values") {
+  const std::string pair = "sentence1,sentence2\nA dog.,A cat.\nA cow.,A pig.\n";
+  refuse(train(pair, str("--batch 010")),
+         {"--batch: expected a whole number from 1 to ", ", found '010'"});
+  refuse(train(pair, str("--matryoshka-dims 32,016")), {"--matryoshka-dims: ", ", found '016'"});
+  refuse(train(pair, str("--matryoshka-dims [32,16]")), {"--matryoshka-dims: ", ", found '[32'"});
+  refuse(train(pair, str("--prompt= --bf16")), {"--prompt=: expected a value after the ="});
+  refuse(train(pair, str("--prompt [a=b] --loss mnrl --batch 2")),
+         {"no data set has a column '[a'"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a missing file or folder") {
   fs::remove(text);
   refuse(encode(), {text, "No such file"});

@@ -19,13 +19,15 @@
 
 namespace ringlet::cli {
 
-/// CLI::Range accepts NaN, and calls a word a value out of range.
+/// CLI::Range accepts NaN, and calls a word a value out of range. CLI11 would read 010 as 8.
 template <class T>
 CLI::Validator number_in(T low, T high) {
   const char* const kind = std::integral<T> ? "a whole number" : "a number";
   const auto check = [=](const std::string& text) {
     const auto value = parse_number<T>(text);
-    const bool fits = value && low <= *value && *value <= high;
+    const bool octal =
+        std::integral<T> && text.size() > 1 && text.find_first_not_of('-') == text.find('0');
+    const bool fits = value && !octal && low <= *value && *value <= high;
     return fits ? "" : fmt::format("expected {} from {} to {}, found '{}'", kind, low, high, text);
   };
   const char* const type = std::integral<T> ? "INT" : "FLOAT";
@@ -106,7 +108,8 @@ CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<
   };
   return command.add_option_function<std::vector<std::string>>(option, set, help)
       ->check(CLI::Validator(check_all, check.get_description()))
-      ->type_name(CLI::detail::type_name<T>());
+      ->type_name(CLI::detail::type_name<T>())
+      ->allow_extra_args(false);  // CLI11 would also drop the brackets of [a]
 }
 
 /// --seed, the same for every command. A negative one would wrap around, so a seed is in 0 to

@@ -8,11 +8,14 @@
 namespace ringlet::cli {
 
 void add_prompt_options(CLI::App& command, PromptOptions& options) {
-  command.add_option("--prompt", options.texts,
-                     "TEXT that goes before every text trained on; COLUMN=TEXT before those of a "
-                     "column, =TEXT if it contains a =; may be repeated");
-  command.add_option("--prompt-name", options.names,
-                     "The same: NAME or COLUMN=NAME of the folder's prompts");
+  const auto add = [&](const char* name, std::vector<std::string>& values, const char* help) {
+    // CLI11 would drop the brackets of [a].
+    command.add_option(name, values, help)->allow_extra_args(false);
+  };
+  add("--prompt", options.texts,
+      "TEXT that goes before every text trained on; COLUMN=TEXT before those of a column, =TEXT if "
+      "it contains a =; may be repeated");
+  add("--prompt-name", options.names, "The same: NAME or COLUMN=NAME of the folder's prompts");
 }
 
 train::Prompts read_prompts(const PromptOptions& options, const models::SentenceEncoder& encoder) {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,10 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 bool parse(CLI::App& app, int argc, const char* const* argv) {
+  // CLI11 would take the next argument for the value.
+  for (const std::string argument : std::span(argv, static_cast<std::size_t>(argc)))
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1)
+      fail_input(argument, ": expected a value after the =");
   try {
     app.parse(argc, argv);
     return true;

@@ -92,7 +92,7 @@ void choose_encoders(std::vector<Chosen>& chosen, nn::Module& module) {
 void check_divides(const Chosen& one, int slices) {
   const std::int64_t pieces = one.layer->pieces(one.kind);
   if (pieces < 0)
-    fail_input("[tensor] sequence: ", one.name, ": expected no replaced part of a layer");
+    fail_input("[tensor] ", one.name, ": expected no replaced part of a layer that is cut");
   if (one.kind != nn::SliceKind::heads && one.kind != nn::SliceKind::tokens) {
     if (pieces < slices)
       fail_input("[tensor] ", one.name, ": ", pieces, " rows or columns for ", slices, " ranks");

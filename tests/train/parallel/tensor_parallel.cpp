@@ -557,14 +557,15 @@ TEST_CASE("plans that do not fit are refused, and nothing is changed") {
       "[tensor] layers are cut before an optimizer or a strategy is made, not after", Error);
   Model adapted(Architecture::bert);
   nn::add_lora(adapted.loss, {.r = 2, .target_modules = {"query"}});
+  Model one_attention(Architecture::bert);
+  nn::add_lora(one_attention.loss, {.r = 2, .target_modules = {"layer.1.attention.self.query"}});
   Model one_layer(Architecture::bert);
   nn::add_lora(one_layer.loss, {.r = 2, .target_modules = {"layer.1.output.dense"}});
-  for (const bool sequence : {false, true}) {
-    const TensorParallelOptions cut{.slices = 2, .sequence = sequence};
-    CHECK_THROWS_AS(TensorParallel(adapted.loss, {}, adapted.plan(), cut), InputError);
-    CHECK_THROWS_WITH_AS(TensorParallel(one_layer.loss, {}, one_layer.plan(), cut),
-                         doctest::Contains("expected no LoRA in a layer that is cut"), InputError);
-  }
+  for (Model* const model : {&adapted, &one_attention, &one_layer})
+    for (const bool sequence : {false, true})
+      CHECK_THROWS_WITH_AS(
+          TensorParallel(model->loss, {}, model->plan(), {.slices = 2, .sequence = sequence}),
+          doctest::Contains("expected no LoRA in a layer that is cut"), InputError);
 
   Model late(Architecture::bert);
   TensorParallel(late.loss, {}, late.plan(), {.slices = 2, .sequence = true});
