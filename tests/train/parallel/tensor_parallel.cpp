@@ -13,6 +13,7 @@
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/nn/lora.h"
+#include "ringlet/nn/replace.h"
 #include "ringlet/tests/comm/ranks.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/encoder_tensor_plan.h"
@@ -566,6 +567,12 @@ TEST_CASE("plans that do not fit are refused, and nothing is changed") {
       CHECK_THROWS_WITH_AS(
           TensorParallel(model->loss, {}, model->plan(), {.slices = 2, .sequence = sequence}),
           doctest::Contains("expected no LoRA in a layer that is cut"), InputError);
+  Model replaced(Architecture::bert);
+  nn::replace<nn::UnaryModule>(replaced.loss, {"layer.1.attention.self.query"},
+                               [](auto query) { return query; });
+  CHECK_THROWS_WITH_AS(TensorParallel(replaced.loss, {}, replaced.plan(), {.slices = 2}),
+                       doctest::Contains("expected no replaced part of a layer that is cut"),
+                       InputError);
 
   Model late(Architecture::bert);
   TensorParallel(late.loss, {}, late.plan(), {.slices = 2, .sequence = true});
