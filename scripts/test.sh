@@ -119,7 +119,7 @@ sanitizer_tests() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   if command -v clang++ >/dev/null; then
-    # ld.bfd takes ten times as long to link instrumented programs.
+    # ld.bfd takes almost five times as long to link comm_tests.
     if command -v ld.lld >/dev/null; then options+=(-Dcpp_link_args=-fuse-ld=lld); fi
     CXX=clang++ build sanitizers build-sanitizers "${options[@]}" -Dfuzzers=true || return
     run_tests "sanitizers and fuzzers" build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
