@@ -1,5 +1,6 @@
 #include "ringlet/cuda/cublas_lt.h"
 
+#include "cuda/build_settings.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/cuda/shared_library.h"
 

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "cuda/build_settings.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/cuda/shared_library.h"
 

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "cuda/build_settings.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/cublas_lt.h"

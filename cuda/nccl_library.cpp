@@ -1,5 +1,6 @@
 #include "ringlet/cuda/nccl_library.h"
 
+#include "cuda/build_settings.h"
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::cuda {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cuda/build_settings.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 

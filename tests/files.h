@@ -12,6 +12,11 @@
 #include <iterator>
 #include <string>
 
+namespace ringlet {
+/// A file below tests/, for example "oracles/bert".
+std::string tests_file(const std::string& name);
+}  // namespace ringlet
+
 /// An empty folder that is removed at the end of the test.
 class TemporaryFolder {
  public:

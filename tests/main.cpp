@@ -16,6 +16,7 @@
 #include "delayed_device.h"
 #include "device.h"
 #include "emulated/emulated.h"
+#include "files.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device/device.h"
@@ -78,6 +79,8 @@ ringlet::Device take_device(std::vector<char*>& arguments, Delayed& delayed) {
 }
 
 }  // namespace
+
+std::string ringlet::tests_file(const std::string& name) { return RINGLET_TESTS_DIR "/" + name; }
 
 int main(int argc, char** argv) {
   std::vector<char*> arguments(argv, argv + argc);

@@ -15,13 +15,14 @@
 #include <vector>
 
 #include "ringlet/core/io/safetensors.h"
+#include "ringlet/tests/files.h"
 
 namespace ringlet {
 
 /// tests/oracles, or RINGLET_ORACLES if the scripts wrote larger ones.
 inline std::string oracle_folder() {
   const char* other = std::getenv("RINGLET_ORACLES");
-  return other != nullptr ? other : std::string(RINGLET_TESTS_DIR) + "/oracles";
+  return other != nullptr ? other : tests_file("oracles");
 }
 
 /// NAME.safetensors of that folder.

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string oracle(const char* name) { return RINGLET_TESTS_DIR "/oracles/" + std::string(name); }
+std::string oracle(const char* name) { return ringlet::tests_file(str("oracles/", name)); }
 
 constexpr const char* kTexts = "A dog \"runs\".\n\nZwei Hunde, \xc3\xa4hnlich.\n";
 

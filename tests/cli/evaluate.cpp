@@ -12,7 +12,9 @@ struct ScoredPairs {
 
   Outcome evaluate(const std::string& pairs, Words more = {}) const {
     ringlet::write_file(data, "sentence1,sentence2,score\n" + pairs);
-    return run(Words("evaluate --model " RINGLET_TESTS_DIR "/oracles/mpnet --data " + data) + more);
+    return run(
+        Words(str("evaluate --model ", ringlet::tests_file("oracles/mpnet"), " --data ", data)) +
+        more);
   }
 };
 
@@ -33,7 +35,7 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate cuts embeddings as the folder's truncat
   const std::string pairs = "a dog runs,a dog,1\na dog runs,the cat,0\nthe cat,a cat,0.5\n";
   const auto cut = nlohmann::json::parse(evaluate(pairs, {"--json", "--truncate-dim", "3"}).out);
   const std::string model = (folder / "model").string();
-  std::filesystem::copy(RINGLET_TESTS_DIR "/oracles/mpnet", model,
+  std::filesystem::copy(ringlet::tests_file("oracles/mpnet"), model,
                         std::filesystem::copy_options::recursive);
   ringlet::write_file(model + "/config_sentence_transformers.json", R"({"truncate_dim": 3})");
   const auto own =

@@ -41,7 +41,7 @@ struct Files {
   }
   std::string path(const std::string& name) const { return (folder / name).string(); }
   Words command(const std::string& data) const {
-    return str("evaluate --model ", RINGLET_TESTS_DIR "/oracles/bert", " --data ", path(data));
+    return str("evaluate --model ", ringlet::tests_file("oracles/bert"), " --data ", path(data));
   }
   nlohmann::json evaluate(const std::string& data, const Words& more = {}) const {
     const Outcome outcome = run(command(data) + more + Words{"--json"});
@@ -91,21 +91,21 @@ TEST_CASE_FIXTURE(Files, "evaluate writes the table that Sentence Transformers w
 }
 
 TEST_CASE_FIXTURE(Files, "a model has no distance from itself as its teacher") {
-  const std::string model = RINGLET_TESTS_DIR "/oracles/bert";
+  const std::string model = ringlet::tests_file("oracles/bert");
   const auto found = evaluate(
       "pairs.csv", Words("--columns sentence1=sentence,sentence2=other" + (" --teacher " + model)));
   CHECK_EQ(found["evaluator"], "MSEEvaluator");
   CHECK_EQ(found["negative_mse"], 0);
   CHECK_LT(evaluate("pairs.csv", Words("--teacher " + model))["negative_mse"], 0);
-  check_refused(str("evaluate --model ", RINGLET_TESTS_DIR "/oracles/mpnet", " --data ",
+  check_refused(str("evaluate --model ", ringlet::tests_file("oracles/mpnet"), " --data ",
                     path("pairs.csv"), " --teacher ", model),
                 "mse: expected embeddings of 48 numbers like the teacher's, found 32");
 }
 
 TEST_CASE_FIXTURE(Files, "evaluate reads options from a file") {
   write("evaluate.toml", "data = \"" + path("triplets.tsv") + "\"\nsimilarity = [\"dot\"]\n");
-  const Outcome outcome = run(Words(
-      "evaluate --model " RINGLET_TESTS_DIR "/oracles/bert --config " + path("evaluate.toml")));
+  const Outcome outcome = run(Words(str("evaluate --model ", ringlet::tests_file("oracles/bert"),
+                                        " --config ", path("evaluate.toml"))));
   CHECK_EQ(outcome.code, 0);
   CHECK(contains(outcome.out, "dot_accuracy"));
 }

@@ -107,7 +107,7 @@ TEST_CASE("the transfers that explain ring prints and draws give every rank ever
     CHECK(all_sums_complete(drawn, ranks));
     CHECK_EQ(count(svg, ">✓<"), ranks * ranks);  // each piece on each rank
     CHECK_EQ(count(outcome.out, ", complete\n"), ranks * ranks);
-    if (ranks == 4) CHECK_EQ(svg, ringlet::read_file(RINGLET_TESTS_DIR "/../docs/ring.svg"));
+    if (ranks == 4) CHECK_EQ(svg, ringlet::read_file(ringlet::tests_file("../docs/ring.svg")));
   }
 }
 

@@ -12,7 +12,7 @@ TEST_SUITE_BEGIN("host");
 
 namespace {
 
-const std::string kMpnetFolder = std::string(RINGLET_TESTS_DIR) + "/oracles/mpnet";
+const std::string kMpnetFolder = ringlet::tests_file("oracles/mpnet");
 
 /// Runs the command on `ranks` ranks, each with these variables set: "NCCL_HOSTID=$RANK".
 Outcome on_ranks(int ranks, const std::string& variables, const Words& command) {

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kModel = (fs::path(RINGLET_TESTS_DIR) / "oracles/mpnet").string();
+const std::string kModel = ringlet::tests_file("oracles/mpnet");
 
 Outcome launched(int ranks, Words command, const RunOptions& options = {}) {
   return run(Words(str("run --nproc-per-node ", ranks, ' ', ringlet_program())) + command, options);

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kSearchModel = RINGLET_TESTS_DIR "/oracles/mpnet";
+const std::string kSearchModel = ringlet::tests_file("oracles/mpnet");
 
 const char* const kMiningPairs =
     "anchor,positive\n"

@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kSmallModel = RINGLET_TESTS_DIR "/oracles/mpnet";
+const fs::path kSmallModel = ringlet::tests_file("oracles/mpnet");
 
 /// A training of the small published-style model on pairs, or of random weights.
 struct PairTraining {

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kUnreduced = RINGLET_TESTS_DIR "/oracles/mpnet";
-const std::string kTwelveTexts = RINGLET_TESTS_DIR "/oracles/sentences.txt";
+const std::string kUnreduced = ringlet::tests_file("oracles/mpnet");
+const std::string kTwelveTexts = ringlet::tests_file("oracles/sentences.txt");
 
 ringlet::Tensor encoded_by(const std::string& model, const Words& more = {}) {
   const TemporaryFolder folder;

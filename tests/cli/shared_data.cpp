@@ -53,8 +53,8 @@ TEST_CASE("the ranks that --devices starts share one copy of the texts") {
   ringlet::write_file(folder / "rows.csv", rows);
   const fs::path output = folder / "out";
   const Background training(Words{ringlet_program(), "train"} +
-                            str("--model ", RINGLET_TESTS_DIR,
-                                "/oracles/mpnet --batch 2 --max-steps 4000 --devices 2 ",
+                            str("--model ", ringlet::tests_file("oracles/mpnet"),
+                                " --batch 2 --max-steps 4000 --devices 2 ",
                                 "--strategy ddp --logging-steps 1 --no-progress --data ",
                                 (folder / "rows.csv").string(), " --output ", output.string()));
   const auto trains = [&] {

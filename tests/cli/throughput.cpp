@@ -188,7 +188,7 @@ TEST_CASE("throughput takes the transformer from where modules.json says it is" 
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const fs::path model = folder / "model";
-  fs::copy(fs::path(RINGLET_TESTS_DIR) / "oracles/bert", model, fs::copy_options::recursive);
+  fs::copy(ringlet::tests_file("oracles/bert"), model, fs::copy_options::recursive);
   fs::create_directory(model / "0_Transformer");
   for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"})
     fs::rename(model / file, model / "0_Transformer" / file);

@@ -517,8 +517,8 @@ TEST_CASE("a name of random weights names the published ones, bad input stays on
 
 TEST_CASE("a student learns the embeddings of its teacher, under each strategy alike") {
   const TemporaryFolder folder;
-  const std::string student = RINGLET_TESTS_DIR "/oracles/mpnet",
-                    teacher = RINGLET_TESTS_DIR "/oracles/xlmr";
+  const std::string student = ringlet::tests_file("oracles/mpnet"),
+                    teacher = ringlet::tests_file("oracles/xlmr");
   std::string lines = "sentence1,sentence2\n";
   const auto shouted = [](std::string text) {
     for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -560,7 +560,7 @@ TEST_CASE("a student learns the embeddings of its teacher, under each strategy a
         train(str("--batch 4 --devices 2 --strategy ", strategy, " --teacher ", teacher)).code, 0);
     CHECK_EQ(last_loss(), doctest::Approx(alone).epsilon(1e-3));
   }
-  const std::string other = RINGLET_TESTS_DIR "/oracles/bert";
+  const std::string other = ringlet::tests_file("oracles/bert");
   check_refused(train("--batch 8 --teacher " + other),
                 "--teacher " + other + ": its embeddings have 48 numbers, the model's 32");
   check_refused(train(""), "loss mse: expected --teacher FOLDER");

@@ -206,7 +206,7 @@ TEST_CASE("files beside the usual ones that Python follows are followed or refus
 }
 
 TEST_CASE("sentence_bert_config.json: arguments of the tokenizer and its calls, as in Python") {
-  const std::string path = RINGLET_TESTS_DIR "/oracles/tokenizer/sentence_settings.json";
+  const std::string path = ringlet::tests_file("oracles/tokenizer/sentence_settings.json");
   const auto oracle = nlohmann::json::parse(read_file(path));
   const auto texts = oracle.at("texts").get<std::vector<std::string>>();
   for (const nlohmann::json& entry : oracle.at("cases")) {

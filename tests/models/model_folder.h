@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 /// A copy of an oracle's folder for changes by a test.
 struct ModelFolder : TemporaryFolder {
   explicit ModelFolder(const std::string& name) {
-    fs::copy(fs::path(RINGLET_TESTS_DIR) / "oracles" / name, path(), fs::copy_options::recursive);
+    fs::copy(ringlet::tests_file("oracles/" + name), path(), fs::copy_options::recursive);
   }
 
   /// Writes the weights again under the names of `rename`, plus `more`.

@@ -16,7 +16,7 @@
 namespace ringlet::models {
 
 inline std::filesystem::path tokenizer_file(const std::string& name) {
-  return std::filesystem::path(RINGLET_TESTS_DIR) / "oracles" / "tokenizer" / name;
+  return std::filesystem::path(tests_file("oracles/tokenizer")) / name;
 }
 
 /// Compares ids and decoded text of every line of `cases` with those of the tokenizer `name`.

@@ -22,8 +22,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-const std::filesystem::path kFolder =
-    std::filesystem::path(RINGLET_TESTS_DIR) / "oracles" / "tokenizer";
+const std::filesystem::path kFolder = tests_file("oracles/tokenizer");
 
 std::vector<json> read_cases() {
   std::vector<json> cases;

@@ -30,7 +30,7 @@ Tensor f64_row(const std::vector<double>& values) {
 }
 
 models::SentenceEncoder small_encoder() {
-  return models::SentenceEncoder::from_pretrained(RINGLET_TESTS_DIR "/oracles/mpnet");
+  return models::SentenceEncoder::from_pretrained(tests_file("oracles/mpnet"));
 }
 
 const std::vector<std::string> kPcaTexts{

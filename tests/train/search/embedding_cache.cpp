@@ -15,7 +15,7 @@ using namespace ringlet::train;
 
 namespace {
 
-const std::filesystem::path kModel = RINGLET_TESTS_DIR "/oracles/mpnet";
+const std::filesystem::path kModel = tests_file("oracles/mpnet");
 
 /// More than a block.
 std::vector<std::string> many_texts() {
