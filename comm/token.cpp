@@ -1,5 +1,6 @@
 #include "ringlet/comm/token.h"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -22,8 +23,8 @@ std::string read_token_file(const std::string& path) {
   if (stat(path.c_str(), &info) != 0) fail_input(variable, ": cannot open: ", std::strerror(errno));
   if (!S_ISREG(info.st_mode)) fail_input(variable, ": expected a regular file");
   if ((info.st_mode & 077) != 0)
-    fail_input(variable, ": expected a file of its owner alone (chmod 600), found mode 0", std::oct,
-               info.st_mode & 07777);
+    fail_input(variable, ": expected a file of its owner alone (chmod 600), found mode ",
+               fmt::format("0{:o}", info.st_mode & 07777));
   std::string secret = read_file(path);
   secret.erase(secret.find_last_not_of(" \t\r\n") + 1);
   return secret;

@@ -2,9 +2,10 @@
 // with the operation in brackets and shows both values: "[matmul] inner sizes differ: 3 != 4".
 #pragma once
 
-#include <sstream>
+#include <initializer_list>
 #include <stdexcept>
-#include <string>
+
+#include "ringlet/core/base/str.h"
 
 namespace ringlet {
 
@@ -20,17 +21,15 @@ class InputError : public Error {
   using Error::Error;
 };
 
-/// All arguments, streamed in order.
-template <class... Args>
-std::string str(const Args&... args) {
-  std::ostringstream out;
-  (out << ... << args);
-  return out.str();
+namespace detail {
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail(std::initializer_list<Argument> arguments) {
+  throw Error(join(arguments));
 }
+}  // namespace detail
 
 template <class... Args>
 [[noreturn]] void fail(const Args&... args) {
-  throw Error(str(args...));
+  detail::fail({args...});
 }
 
 template <class... Args>
@@ -41,10 +40,10 @@ template <class... Args>
 }  // namespace ringlet
 
 /// Throws Error with the streamed arguments unless `condition` holds. Always on.
-#define RINGLET_CHECK(condition, ...) \
-  do {                                \
-    if (!(condition)) [[unlikely]]    \
-      ::ringlet::fail(__VA_ARGS__);   \
+#define RINGLET_CHECK(condition, ...)         \
+  do {                                        \
+    if (!(condition)) [[unlikely]]            \
+      ::ringlet::detail::fail({__VA_ARGS__}); \
   } while (false)
 
 /// Throws "MESSAGE: A != B" unless the two values are equal.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kParts = 16;  // sums side by side, which the compiler vectorises
 
-std::size_t bytes_of(cudaDataType type) {
+std::size_t element_bytes(cudaDataType type) {
   return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
 }
 
@@ -53,13 +53,13 @@ class Columns {
   Columns(const Matrix& matrix, std::int32_t which)
       : matrix_(matrix),
         begin_(reinterpret_cast<Address>(matrix.data) +
-               static_cast<Address>(which * matrix.stride) * bytes_of(matrix.type)) {}
+               static_cast<Address>(which * matrix.stride) * element_bytes(matrix.type)) {}
 
   Address address(std::int64_t column) const {
-    return begin_ + static_cast<Address>(column * matrix_.ld) * bytes_of(matrix_.type);
+    return begin_ + static_cast<Address>(column * matrix_.ld) * element_bytes(matrix_.type);
   }
   std::size_t nbytes() const {
-    return static_cast<std::size_t>(matrix_.rows) * bytes_of(matrix_.type);
+    return static_cast<std::size_t>(matrix_.rows) * element_bytes(matrix_.type);
   }
   // The whole matrix in row-major or column-major order.
   template <class T>
@@ -111,7 +111,7 @@ void multiply(const ProductCall& call, std::int32_t which, const LaunchOrder& or
     for (T& value : b) value = static_cast<T>(to_tf32(static_cast<float>(value)));
   }
   const Columns out(call.d, which);
-  const std::size_t element = bytes_of(call.d.type);
+  const std::size_t element = element_bytes(call.d.type);
   std::vector<std::byte> bias(call.epilogue == CUBLASLT_EPILOGUE_BIAS ? out.nbytes() : 0);
   if (!bias.empty())
     read_bytes(bias.data(), reinterpret_cast<Address>(call.vector), bias.size(), order);
@@ -144,7 +144,7 @@ void multiply(const ProductCall& call, std::int32_t which, const LaunchOrder& or
 void keep_product(const ProductCall& call) {
   const auto bytes = [](const Matrix& matrix) {
     return static_cast<std::uint64_t>(matrix.rows * matrix.columns * matrix.batch) *
-           bytes_of(matrix.type);
+           element_bytes(matrix.type);
   };
   const std::int64_t k = call.a_transposed ? call.a.rows : call.a.columns;
   LaunchCounters made;

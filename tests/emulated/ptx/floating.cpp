@@ -2,6 +2,7 @@
 // denormals.
 #include <cfenv>
 #include <cmath>
+#include <concepts>
 #include <limits>
 #include <tuple>
 
@@ -14,23 +15,23 @@ namespace {
 float canonical(float a) { return std::isnan(a) ? std::bit_cast<float>(0x7fffffffu) : a; }
 double canonical(double a) { return std::isnan(a) ? std::bit_cast<double>(~u64{0} >> 1) : a; }
 
-template <class T>
+template <std::floating_point T>
 T add(T a, T b) {
   return canonical(a + b);
 }
-template <class T>
+template <std::floating_point T>
 T subtract(T a, T b) {
   return canonical(a - b);
 }
-template <class T>
-T multiply(T a, T b) {
+template <std::floating_point T>
+T product(T a, T b) {
   return canonical(a * b);
 }
-template <class T>
+template <std::floating_point T>
 T divide(T a, T b) {
   return canonical(a / b);
 }
-template <class T>
+template <std::floating_point T>
 T multiply_add(T a, T b, T c) {
   return canonical(std::fma(a, b, c));
 }
@@ -56,36 +57,36 @@ float multiply_add_down(float a, float b, float c) {
              : nearest;
 }
 // A single NaN operand is ignored; -0 is less than +0.
-template <class T>
+template <std::floating_point T>
 T lesser(T a, T b) {
   if (std::isnan(a) || std::isnan(b)) return canonical(std::isnan(a) ? b : a);
   if (a == b) return std::signbit(a) ? a : b;
   return a < b ? a : b;
 }
-template <class T>
+template <std::floating_point T>
 T greater(T a, T b) {
   if (std::isnan(a) || std::isnan(b)) return canonical(std::isnan(a) ? b : a);
   if (a == b) return std::signbit(a) ? b : a;
   return a > b ? a : b;
 }
-template <class T>
+template <std::floating_point T>
 T negate(T a) {
   return -a;
 }
-template <class T>
+template <std::floating_point T>
 T absolute(T a) {
   return std::fabs(a);
 }
-template <class T>
+template <std::floating_point T>
 T root(T a) {
   return canonical(std::sqrt(a));
 }
-template <class T>
+template <std::floating_point T>
 T reciprocal(T a) {
   return canonical(T{1} / a);
 }
 /// copysign d, a, b: the sign of a and the magnitude of b.
-template <class T>
+template <std::floating_point T>
 T with_sign(T sign, T value) {
   return std::copysign(value, sign);
 }
@@ -115,7 +116,7 @@ void add_float_operations(Operations& to) {
     for (const char* rounding : {"", ".rn"}) {
       to["add" + (rounding + type)] = lanewise<add<T>, T, T, T>();
       to["sub" + (rounding + type)] = lanewise<subtract<T>, T, T, T>();
-      to["mul" + (rounding + type)] = lanewise<multiply<T>, T, T, T>();
+      to["mul" + (rounding + type)] = lanewise<product<T>, T, T, T>();
     }
     to["fma.rn" + type] = lanewise<multiply_add<T>, T, T, T, T>();
     to["div.rn" + type] = lanewise<divide<T>, T, T, T>();

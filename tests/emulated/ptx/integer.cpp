@@ -1,5 +1,6 @@
 // Integer arithmetic (PTX manual, 9.7.1): overflow wraps.
 #include <algorithm>
+#include <concepts>
 #include <limits>
 #include <tuple>
 
@@ -16,23 +17,23 @@ using Wide = std::conditional_t<std::is_signed_v<T>, Int128, Uint128>;
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
-template <class T>
+template <std::integral T>
 T sum_of(T a, T b) {
   return static_cast<T>(static_cast<u64>(a) + static_cast<u64>(b));
 }
-template <class T>
+template <std::integral T>
 T subtract(T a, T b) {
   return static_cast<T>(static_cast<u64>(a) - static_cast<u64>(b));
 }
-template <class T>
+template <std::integral T>
 T multiply_low(T a, T b) {
   return static_cast<T>(static_cast<u64>(a) * static_cast<u64>(b));
 }
-template <class T>
+template <std::integral T>
 T multiply_high(T a, T b) {
   return static_cast<T>(static_cast<Wide<T>>(a) * b >> (8 * sizeof(T)));
 }
-template <class T>
+template <std::integral T>
 T multiply_add_low(T a, T b, T c) {
   return sum_of(multiply_low(a, b), c);
 }
@@ -45,43 +46,43 @@ R multiply_add_wide(T a, T b, R c) {
   return sum_of(multiply_wide<T, R>(a, b), c);
 }
 // The manual leaves division by zero unspecified; GPUs return all ones.
-template <class T>
+template <std::integral T>
 T divide(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
   if constexpr (std::is_signed_v<T>)
     if (b == -1) return subtract(T{0}, a);
   return static_cast<T>(a / b);
 }
-template <class T>
+template <std::integral T>
 T remainder(T a, T b) {
   if (b == 0) return a;
   if constexpr (std::is_signed_v<T>)
     if (b == -1) return 0;
   return static_cast<T>(a % b);
 }
-template <class T>
+template <std::integral T>
 T lesser(T a, T b) {
   return std::min(a, b);
 }
-template <class T>
+template <std::integral T>
 T greater(T a, T b) {
   return std::max(a, b);
 }
-template <class T>
+template <std::integral T>
 T negate(T a) {
   return subtract(T{0}, a);
 }
-template <class T>
+template <std::integral T>
 T absolute(T a) {
   return a < 0 ? negate(a) : a;
 }
 // Shifts beyond the width yield zeros, or the sign bit in every position.
-template <class T>
+template <std::integral T>
 T shift_right(T a, u32 by) {
   constexpr u32 kBits = 8 * sizeof(T);
   return static_cast<T>(by < kBits ? a >> by : a < 0 ? -1 : 0);
 }
-template <class T>
+template <std::integral T>
 T shift_left(T a, u32 by) {
   return by < 8 * sizeof(T) ? static_cast<T>(static_cast<u64>(a) << by) : T{0};
 }

@@ -30,7 +30,7 @@ inline CudaCapture* capture_of(const Stream* stream) {
 }
 
 /// An operation that completes in one step.
-Operation at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
-                  const PinnedBytes& pinned = {});
+StreamOperation at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
+                        const PinnedBytes& pinned = {});
 
 }  // namespace ringlet::emulated

@@ -19,8 +19,8 @@ cudaStream_t handle(Stream* stream) { return reinterpret_cast<cudaStream_t>(stre
 
 namespace ringlet::emulated {
 
-Operation at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
-                  const PinnedBytes& pinned) {
+StreamOperation at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
+                        const PinnedBytes& pinned) {
   const auto start = [work = std::move(work)](const LaunchOrder& order) -> Step {
     return [work, order] {
       work(order);

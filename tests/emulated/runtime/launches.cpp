@@ -94,7 +94,8 @@ bool is_possible(const Registered& function, const Kernel& kernel, const LaunchS
              std::max<std::size_t>(function.dynamic_bytes, kernel.shared_bytes);
 }
 
-Operation launch_of(Kernel& kernel, const LaunchShape& shape, std::vector<std::byte> parameters) {
+StreamOperation launch_of(Kernel& kernel, const LaunchShape& shape,
+                          std::vector<std::byte> parameters) {
   const auto start = [&kernel, shape,
                       parameters = std::move(parameters)](const LaunchOrder& order) -> Step {
     const std::uint64_t seed =

@@ -20,7 +20,7 @@ bool is_pinned(const void* pointer) {
   return region && region->owner() == kHost;
 }
 
-Operation copy_of(void* to, const void* from, std::size_t nbytes) {
+StreamOperation copy_of(void* to, const void* from, std::size_t nbytes) {
   PinnedBytes pinned;
   if (is_pinned(to))
     pinned = {static_cast<std::byte*>(to), nbytes, true};

@@ -93,7 +93,7 @@ void PinnedAccesses::protect(const Access& access) {
   set_pages(access.bytes, PROT_NONE);
 }
 
-void PinnedAccesses::add(const Operation& copy, OperationOrder::Place place) {
+void PinnedAccesses::add(const StreamOperation& copy, OperationOrder::Place place) {
   Access added{copy.name + " on stream " + std::to_string(place.stream), place, copy.pinned};
   for (Access& other : accesses_) {
     if (!overlap(other.bytes, added.bytes)) continue;

@@ -16,7 +16,7 @@ namespace ringlet::emulated {
 class PinnedAccesses {
  public:
   /// `place`: the position that the copy gets in its stream.
-  void add(const Operation& copy, OperationOrder::Place place);
+  void add(const StreamOperation& copy, OperationOrder::Place place);
   /// Ends the accesses that the host has waited for. Bytes that it changed before are a fault.
   void end(const StreamClock& host);
   /// A fault if a copy writes the byte; its page becomes accessible.

@@ -66,12 +66,12 @@ Stream* Streams::of(cudaStream_t stream) {
   return held;
 }
 
-void Streams::enqueue(Stream* stream, Operation operation) {
-  call(*stream, [this, shared = std::make_shared<const Operation>(std::move(operation))](
+void Streams::enqueue(Stream* stream, StreamOperation operation) {
+  call(*stream, [this, shared = std::make_shared<const StreamOperation>(std::move(operation))](
                     streams::Stream& on) { enqueue_now(static_cast<Stream&>(on), shared); });
 }
 
-void Streams::enqueue_now(Stream& stream, const std::shared_ptr<const Operation>& operation) {
+void Streams::enqueue_now(Stream& stream, const std::shared_ptr<const StreamOperation>& operation) {
   const OperationOrder::Place place{stream.id, ++stream.operations};
   if (operation->pinned.nbytes > 0) pinned_accesses().add(*operation, place);
   const auto start_it = [this, operation, place, host = host_](streams::Stream& on) {
@@ -83,7 +83,7 @@ void Streams::enqueue_now(Stream& stream, const std::shared_ptr<const Operation>
   go_on();
 }
 
-Step Streams::start(Stream& stream, const Operation& operation, OperationOrder::Place place) {
+Step Streams::start(Stream& stream, const StreamOperation& operation, OperationOrder::Place place) {
   StreamClock& clock = stream.clock;
   clock.resize(std::max<std::size_t>(clock.size(), place.stream + 1));
   clock[place.stream] = place.number;

@@ -25,7 +25,7 @@ struct PinnedBytes {
 };
 
 /// A launch or a copy. Graph replays start it again.
-struct Operation {
+struct StreamOperation {
   std::string name;  // of the kernel or the API call
   std::function<Step(const LaunchOrder&)> start;
   PinnedBytes pinned{};
@@ -49,7 +49,7 @@ class Streams final : public streams::Scheduler {
   Stream* of(cudaStream_t stream);
 
   using Scheduler::enqueue;
-  void enqueue(Stream* stream, Operation operation);
+  void enqueue(Stream* stream, StreamOperation operation);
 
   /// The host waits for a stream, for all, or for a point; later operations come after what it
   /// waited for. Returns the first fault since the previous waiting call, or success.
@@ -68,8 +68,8 @@ class Streams final : public streams::Scheduler {
   Streams();
   void on_start(streams::Stream& stream, const streams::Node& node) override;
   void on_done(const streams::Stream& stream, streams::Node& node) override;
-  void enqueue_now(Stream& stream, const std::shared_ptr<const Operation>& operation);
-  Step start(Stream& stream, const Operation& operation, OperationOrder::Place place);
+  void enqueue_now(Stream& stream, const std::shared_ptr<const StreamOperation>& operation);
+  Step start(Stream& stream, const StreamOperation& operation, OperationOrder::Place place);
   cudaError_t host_has_seen(const StreamClock& clock);
 
   std::set<Stream*> streams_;

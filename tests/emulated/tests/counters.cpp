@@ -33,7 +33,7 @@ std::string strided(int stride) {
          ";\nadd.s64 %rd1, %base, %rd1;\n";
 }
 
-const std::string kTile = ".shared .align 16 .b8 tile[8192];\n";
+const std::string kLargeTile = ".shared .align 16 .b8 tile[8192];\n";
 // Each thread stores a word at `stride` * %tid.x of `tile`.
 std::string shared_store(int stride) {
   return "mov.u32 %r1, %tid.x;\nmul.lo.u32 %r3, %r1, " + std::to_string(4 * stride) +
@@ -70,18 +70,18 @@ TEST_CASE("a sector that is read twice is touched once; one written counts besid
 
 TEST_CASE("bank conflicts are passes beyond the least") {
   for (const auto& [stride, passes] : {std::pair{1, 1}, {2, 2}, {32, 32}, {33, 1}}) {
-    const LaunchCounters counts = counters_of(shared_store(stride), 1, 32, kTile);
+    const LaunchCounters counts = counters_of(shared_store(stride), 1, 32, kLargeTile);
     CHECK(counts.least_passes == 1);
     CHECK(counts.bank_passes == static_cast<std::uint64_t>(passes));
   }
   const std::string broadcast = "st.shared.u32 [tile], 1;\nbar.sync 0;\nld.shared.u32 %r2, [tile];";
   CHECK(counters_of("mov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@!%p1 " + broadcast, 1, 32,
-                    kTile)
+                    kLargeTile)
             .bank_passes == 2);
   const std::string vectors =
       "mov.u32 %r1, %tid.x;\nshl.b32 %r3, %r1, 4;\nmov.u32 %r4, tile;\nadd.s32 %r3, %r3, %r4;\n"
       "st.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};\n";
-  const LaunchCounters wide = counters_of(vectors, 1, 32, kTile);
+  const LaunchCounters wide = counters_of(vectors, 1, 32, kLargeTile);
   CHECK(wide.bank_passes == 4);
   CHECK(wide.least_passes == 4);
 }

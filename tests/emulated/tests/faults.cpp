@@ -13,7 +13,7 @@ const std::string kAddresses =
     "add.s64 %rd2, %base, %rd2;\n";
 const std::string kShared = ".shared .align 4 .b8 tile[256];\n";
 // 4 * %tid.x and its neighbour in `tile`.
-const std::string kPlaces =
+const std::string kNeighbours =
     "mov.u32 %r1, %tid.x;\nshl.b32 %r3, %r1, 2;\nmov.u32 %r4, tile;\nadd.s32 %r3, %r3, %r4;\n"
     "add.s32 %r2, %r1, 1;\nand.b32 %r2, %r2, 63;\nshl.b32 %r5, %r2, 2;\n"
     "add.s32 %r5, %r5, %r4;\n";
@@ -33,7 +33,7 @@ TEST_CASE("bounds, alignment and uninitialised bytes") {
 
 TEST_CASE("a missing barrier is a race in shared memory, a barrier mends it") {
   const auto neighbours = [](const std::string& barrier) {
-    return kPlaces + "st.shared.u32 [%r3], %r1;\n" + barrier + "ld.shared.u32 %r6, [%r5];\n";
+    return kNeighbours + "st.shared.u32 [%r3], %r1;\n" + barrier + "ld.shared.u32 %r6, [%r5];\n";
   };
   for (const std::uint64_t seed : {1, 2, 3}) {
     CHECK(fault_in(neighbours(""), 1, 64, kShared, seed).starts_with("a race: read here"));
@@ -44,7 +44,7 @@ TEST_CASE("a missing barrier is a race in shared memory, a barrier mends it") {
 
 TEST_CASE("lanes of one warp race without __syncwarp") {
   const auto neighbours = [](const std::string& barrier) {
-    return kPlaces + "and.b32 %r2, %r2, 31;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
+    return kNeighbours + "and.b32 %r2, %r2, 31;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
            "st.shared.u32 [%r3], %r1;\n" + barrier + "ld.shared.u32 %r6, [%r5];\n";
   };
   CHECK(fault_in(neighbours(""), 1, 32, kShared).starts_with("a race"));
@@ -80,7 +80,7 @@ TEST_CASE("lanes at scattered addresses are judged one by one") {
         std::string::npos);
   // %r5: the address of word 7 * t modulo 32.
   const std::string sevenths =
-      kPlaces + "mul.lo.u32 %r2, %r1, 7;\nand.b32 %r2, %r2, 31;\nshl.b32 %r5, %r2, 2;\n" +
+      kNeighbours + "mul.lo.u32 %r2, %r1, 7;\nand.b32 %r2, %r2, 31;\nshl.b32 %r5, %r2, 2;\n" +
       "add.s32 %r5, %r5, %r4;\n";
   const std::string sync = "bar.warp.sync -1;\n";
   const std::string load = "ld.shared.u32 %r6, [%r5];\n";
@@ -93,12 +93,13 @@ TEST_CASE("lanes at scattered addresses are judged one by one") {
   CHECK(fault_in(sevenths + "st.shared.u32 [%r3], %r1;\n" + load, 1, 32, kShared)
             .starts_with("a race: read here"));
   // One lane in the middle reads another one's word.
-  CHECK(fault_in(kPlaces + "st.shared.u32 [%r3], %r1;\nsetp.eq.u32 %p1, %r1, 16;\n" +
+  CHECK(fault_in(kNeighbours + "st.shared.u32 [%r3], %r1;\nsetp.eq.u32 %p1, %r1, 16;\n" +
                      "selp.u32 %r2, 5, %r1, %p1;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
                      load,
                  1, 32, kShared)
             .find("thread (16, 0, 0)") != std::string::npos);
-  CHECK(fault_in(kPlaces + "and.b32 %r2, %r1, 15;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
+  CHECK(fault_in(kNeighbours +
+                     "and.b32 %r2, %r1, 15;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
                      "st.shared.u32 [%r5], %r1;\n",
                  1, 32, kShared)
             .starts_with("a race: written here"));
