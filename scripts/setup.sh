@@ -12,7 +12,9 @@ build_packages=(g++ meson ninja-build pkg-config libcli11-dev libeigen3-dev libf
   libgloo-dev libminizip-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
 test_packages=(doctest-dev cmake)
 # Packages for checks that are skipped if these are missing and cannot be installed.
-check_packages=(clang clang-format doxygen libclang-rt-14-dev lld pybind11-dev python3-dev python3-numpy valgrind)
+check_packages=(ccache clang-format doxygen pybind11-dev python3-dev python3-numpy python3-venv)
+# For scripts/test.sh all.
+sanitizer_packages=(clang libclang-rt-14-dev lld valgrind)
 
 missing_packages() {
   local package

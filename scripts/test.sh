@@ -1,23 +1,24 @@
 #!/bin/bash
-# Installs missing packages, builds, and runs every check:
-#   scripts/test.sh                    all of them
-#   scripts/test.sh quick              the release build and its tests only
+# Installs missing packages, builds, and runs checks:
+#   scripts/test.sh                    the release build and its tests, the format, the prose
+#   scripts/test.sh all                also longer tests, the sanitizers, the fuzzers, leaks
 #   scripts/test.sh emulated [SUITE...] the tests on the emulated GPU only, for instance core (needs nvcc)
-#   scripts/test.sh [quick] ARGS...    passes ARGS to every `meson test`, for instance --suite, and after
-#                                      quick also names; checks that are no `meson test` do not run then
-# Ends with "N passed, N failed, N skipped"; exit code 1 if something failed.
+#   scripts/test.sh [all] ARGS...      passes ARGS to every `meson test`, for instance --suite, and after
+#                                      all also names; checks that are no `meson test` do not run then
+# Ends with the slowest tests and build steps, what was skipped and why, and "N passed, N failed, N
+# skipped"; exit code 1 if something failed, or was skipped for a reason that tests/skips.txt lacks.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 cd "$root"
 
 help_wanted "$@" && exit
-quick=false emulated=false
+all=false emulated=false
 case ${1:-} in
-  quick) quick=true && shift ;;
-  emulated) quick=true emulated=true && shift ;;
+  all) all=true && shift ;;
+  emulated) emulated=true && shift ;;
   "" | -*) ;;
   *)
-    echo "test.sh: unknown argument '$1'; expected quick, emulated or an option of meson test" >&2
+    echo "test.sh: unknown argument '$1'; expected all, emulated or an option of meson test" >&2
     exit 2
     ;;
 esac
@@ -28,11 +29,12 @@ if $emulated; then
 fi
 
 passed=0 failed=0 skipped=0
-failures=()
+failures=() folders=()
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 
-heading() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
+phase=0 phases=$($all && echo 5 || echo 2)
+heading() { printf '\n== %d of %d: %s (%d s)\n' $((++phase)) "$phases" "$1" "$SECONDS"; }
 
 # check NAME COMMAND...: runs one check and counts it as passed or failed.
 check() {
@@ -47,9 +49,10 @@ check() {
   fi
 }
 
+# skip NAME REASON: counts a check that cannot run here.
 skip() {
-  echo "skipped: $1"
   skipped=$((skipped + 1))
+  printf '%s\t%s\n' "$1" "$2" >>"$logs/skips"
 }
 
 # run_tests NAME FOLDER ARGS...: runs `meson test` and counts its test cases.
@@ -57,7 +60,7 @@ run_tests() {
   local name=$1 folder=$2 counts p f s
   shift 2
   rm -f "$folder/meson-logs/testlog.json"
-  meson test -C "$folder" --print-errorlogs "$@"
+  meson test -C "$folder" --print-errorlogs "$($all && echo --setup=all || echo --setup=default)" "$@"
   local code=$?
   # No test of this build fits the arguments; another build may have one.
   if [ $code -eq 0 ] && [ ! -e "$folder/meson-logs/testlog.json" ]; then return; fi
@@ -65,6 +68,8 @@ run_tests() {
   read -r p f s <<<"${counts:-0 1 0}"
   if [ $code -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  python3 scripts/test_log.py skips "$folder/meson-logs/testlog.json" >>"$logs/skips"
+  cp "$folder/meson-logs/testlog.json" "$logs/$name.ran"
   [ "$f" -eq 0 ] && return
   failures+=("$name")
   cp "$folder/meson-logs/testlog.json" "$logs/$name.json"
@@ -79,6 +84,7 @@ build() {
     shift
   done
   [ $# -eq 0 ] || shift
+  folders+=("$folder")
   configure "$folder" "${options[@]}" && ninja -C "$folder" "$@" && return
   failed=$((failed + 1))
   failures+=("$name: build")
@@ -87,12 +93,14 @@ build() {
 
 release_tests() {
   heading "release build, warnings are errors"
-  build release build --buildtype=release -Dwerror=true -Dtests=enabled || return
+  # The emulated GPU interprets the kernels of one architecture.
+  local architectures
+  architectures=$(gpu_architectures)
+  build release build --buildtype=release -Dwerror=true -Dtests=enabled -Dgpu_arch="${architectures:-90a}" || return
   run_tests release build "${test_arguments[@]}"
 }
 
 format_check() {
-  heading "format"
   local tool files
   mapfile -t files < <(git ls-files '*.h' '*.cpp' '*.cu' '*.cuh')
   if [ ${#files[@]} -eq 0 ]; then  # without files clang-format would succeed
@@ -105,7 +113,7 @@ format_check() {
     check format $tool --dry-run -Werror "${files[@]}"
     return
   done
-  skip "format: needs clang-format 14"
+  skip format "there is no clang-format 14"
 }
 
 # One build with clang is for both the sanitizers and the fuzzers.
@@ -126,7 +134,7 @@ sanitizer_tests() {
   else
     build sanitizers build-sanitizers "${options[@]}" -Db_sanitize=address,undefined || return
     run_tests sanitizers build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
-    skip "fuzzers: need clang"
+    skip fuzzers "there is no clang"
   fi
 }
 
@@ -151,7 +159,7 @@ thread_tests() {
 
 leak_check() {
   heading "leaks in the course"
-  command -v valgrind >/dev/null || { skip "leaks: needs valgrind"; return; }
+  command -v valgrind >/dev/null || { skip leaks "there is no valgrind"; return; }
   # valgrind does not support AVX-512. Lessons 4 and 5 would take a quarter of an hour in it; the
   # address sanitizer checks all lessons for leaks, too.
   check "leaks in the course" env RINGLET_ISA=portable RINGLET_NUM_THREADS=2 valgrind -q \
@@ -173,32 +181,41 @@ short_run() {
 }
 
 require_packages "${build_packages[@]}" "${test_packages[@]}"
-$quick || want_packages "${check_packages[@]}"
+want_packages "${check_packages[@]}" $($all && echo "${sanitizer_packages[@]}")
 
 if $emulated; then
   export RINGLET_EMULATED_REPORT=$root/build/emulated_kernels.jsonl
   rm -f "$RINGLET_EMULATED_REPORT"
 fi
 release_tests
-$quick || sanitizer_tests
-if ! $quick && [ ${#test_arguments[@]} -eq 0 ]; then
+if ! $emulated && [ ${#test_arguments[@]} -eq 0 ]; then
+  heading "format, prose, a short run of the main job"
   format_check
   check prose scripts/prose.py
-  heading "a short run of the main job"
   check "short run" short_run
-  thread_tests
-  leak_check
+fi
+if $all; then
+  sanitizer_tests
+  if [ ${#test_arguments[@]} -eq 0 ]; then
+    thread_tests
+    leak_check
+  fi
 fi
 
 if $emulated && [ -s build/meson-logs/testlog.json ]; then
-  heading "cases by suite, and the kernels that they ran"
+  printf '\n== cases by suite, and the kernels that they ran\n'
   python3 scripts/test_log.py table build/meson-logs/testlog.json
   [ ! -s "$RINGLET_EMULATED_REPORT" ] || python3 scripts/emulated_report.py "$RINGLET_EMULATED_REPORT" .
 fi
 
-heading "done"
+printf '\n== done (%d s)\n' "$SECONDS"
+python3 scripts/test_log.py slowest "$logs"/*.ran "${folders[@]/%//.ninja_log}"
+if [ -s "$logs/skips" ] && ! python3 scripts/test_log.py unlisted "$logs/skips" tests/skips.txt; then
+  failed=$((failed + 1))
+  failures+=("skips that tests/skips.txt does not list")
+fi
+rm -f "$logs/output" "$logs/skips" "$logs"/*.ran
 if [ ${#failures[@]} -ne 0 ]; then  # repeated at the end, where a long log is read first
-  rm -f "$logs/output"
   find "$logs" -type f -exec python3 scripts/test_log.py failures {} +
   printf 'failed: %s\n' "${failures[@]}"
 fi

@@ -16,6 +16,7 @@
 #include "delayed_device.h"
 #include "device.h"
 #include "emulated/emulated.h"
+#include "extended.h"
 #include "files.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
@@ -81,6 +82,8 @@ ringlet::Device take_device(std::vector<char*>& arguments, Delayed& delayed) {
 }  // namespace
 
 std::string ringlet::tests_file(const std::string& name) { return RINGLET_TESTS_DIR "/" + name; }
+
+bool ringlet::is_extended() { return std::getenv("RINGLET_EXTENDED_TESTS") != nullptr; }
 
 int main(int argc, char** argv) {
   std::vector<char*> arguments(argv, argv + argc);

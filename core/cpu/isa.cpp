@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "core/isa_settings.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/names.h"
 

@@ -1,5 +1,6 @@
 #include "ringlet/core/cpu/register.h"
 
+#include "core/isa_settings.h"
 #include "ringlet/core/cpu/gemm_units.h"
 #include "ringlet/core/cpu/isa.h"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""headers.py INCLUDE: every installed header compiles on its own, with installed headers and the
-standard library alone; eigen.h also needs Eigen. CXX and CXXFLAGS name the compiler."""
+"""headers.py INCLUDE [SEED]: every installed header, or an eighth that SEED chooses, compiles on its own,
+with installed headers and the standard library alone; eigen.h also needs Eigen. CXX and CXXFLAGS name
+the compiler."""
 import concurrent.futures
 import functools
 import os
@@ -10,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import zlib
 
 # Most time of a compilation is spent on these, so they are compiled once. The compiler then misses
 # no include of them: the names after each show that a header uses it.
@@ -42,6 +44,10 @@ def reached(path):
     return set(standard).union(own, *(reached(other) for other in own))
 
 
+def base_of(path):
+    return next((base for base in BASES if base in reached(path)), "standard.h")
+
+
 def precompile(text, path):
     pathlib.Path(path).write_text(text)
     subprocess.run(COMMAND + ["-x", "c++-header", path, "-o", path + ".gch"], check=True)
@@ -54,8 +60,8 @@ def errors(path, folder):
     found = [f"{path}: uses <{name}> and does not include it" for name in missing]
     found += [f"{path}: <{name}> is not the standard library's" for name in includes(path)[0]
               if re.search("[./]", name) and (path, name) != (OPT_IN, "Eigen/Core")]
-    base = next((base for base in BASES if base in reached(path)), "standard.h")
-    compiled = subprocess.run(COMMAND + ["-include", f"{folder}/{pathlib.Path(base).name}", "-fsyntax-only", "-x", "c++", "-"],
+    base = pathlib.Path(base_of(path)).name
+    compiled = subprocess.run(COMMAND + ["-include", f"{folder}/{base}", "-fsyntax-only", "-x", "c++", "-"],
                               text=True, input=f'#include "{path}"\n', stderr=subprocess.PIPE)
     return found + ([f"{path} does not compile on its own:\n{compiled.stderr}"] if compiled.returncode else [])
 
@@ -66,10 +72,12 @@ def main():
     if not EIGEN:
         headers.remove(OPT_IN)
         print(f"skipped without Eigen: {OPT_IN}")
+    if len(sys.argv) > 2:  # the headers of one program, and a sample
+        headers = [path for path in headers if path == "ringlet.h" or zlib.crc32((sys.argv[2] + path).encode()) % 8 == 0]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         standard = "".join(f"#include <{name}>\n" for name in PRECOMPILED)
         precompile(standard, folder + "/standard.h")
-        for base in BASES:
+        for base in {base_of(path) for path in headers} - {"standard.h"}:
             precompile(f'{standard}#include "{base}"\n', f"{folder}/{pathlib.Path(base).name}")
         found = sum(pool.map(lambda path: errors(path, folder), headers), [])
     print(f"{len(headers)} headers")

@@ -12,6 +12,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/modules/dense.h"
+#include "ringlet/tests/extended.h"
 #include "ringlet/train/encoder_tensor_plan.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/same_rows.h"
@@ -93,9 +94,9 @@ std::string trained(const Way& way) {
 }  // namespace
 
 TEST_CASE("a pipeline of an encoder ends with the bytes of gradient accumulation") {
-  for (const std::size_t micro_batches : {1u, 2u, 4u, 8u}) {
+  for (const std::size_t micro_batches : grid<std::size_t>({4}, {1, 2, 8})) {
     const std::string expected = trained({.mesh = {}, .micro_batches = micro_batches});
-    for (const int pipe : {2, 3, 4})
+    for (const int pipe : grid({2, 3}, {4}))
       for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_f_one_b,
                                       PipelineKind::interleaved, PipelineKind::zero_bubble}) {
         const bool interleaved = kind == PipelineKind::interleaved;
@@ -114,13 +115,14 @@ TEST_CASE("a pipeline of an encoder ends with the bytes of gradient accumulation
 
 TEST_CASE("cuts, recomputation, bf16 and other architectures change no byte") {
   using models::Architecture;
-  for (const Architecture architecture : {Architecture::mpnet, Architecture::distilbert})
+  for (const Architecture architecture :
+       grid<Architecture>({Architecture::mpnet}, {Architecture::distilbert}))
     for (const DType dtype : {DType::f32, DType::bf16}) {
       Way way{.mesh = {}, .dtype = dtype, .architecture = architecture};
       const std::string expected = trained(way);
       way.mesh = {1, 3};
       way.strategy = Strategy::ddp;
-      for (const std::vector<int>& layers : {std::vector<int>{}, {1, 1, 4}, {3, 2, 1}})
+      for (const std::vector<int>& layers : grid<std::vector<int>>({{1, 1, 4}}, {{}, {3, 2, 1}}))
         for (const bool recompute : {false, true}) {
           CAPTURE(dtype);
           CAPTURE(layers.size());
@@ -168,7 +170,8 @@ TEST_CASE("stages are cut by numbers of layers, by parameters and by measured ti
 
 TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
   const std::string expected = trained({.mesh = {2, 1}, .strategy = Strategy::ddp});
-  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+  for (const Strategy strategy :
+       grid<Strategy>({Strategy::ddp, Strategy::fsdp}, {Strategy::zero1, Strategy::zero2}))
     for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_f_one_b,
                                     PipelineKind::interleaved, PipelineKind::zero_bubble}) {
       if (strategy == Strategy::fsdp && kind == PipelineKind::zero_bubble) continue;
@@ -182,7 +185,7 @@ TEST_CASE("data x pipe: the bytes of the same strategy along data alone") {
 // The global norm is summed by slices: without clipping it decides nothing.
 TEST_CASE(
     "data x pipe x tensor: the bytes of ranks along data that compute the slices themselves") {
-  for (const int tensor : {2, 3}) {
+  for (const int tensor : grid({2}, {3})) {
     const std::string expected =
         trained({.mesh = {2}, .strategy = Strategy::ddp, .clip = 0, .slices = tensor});
     CHECK((expected != trained({.mesh = {2}, .strategy = Strategy::ddp, .clip = 0})));
@@ -277,7 +280,7 @@ Seen observed(const Way& way, const std::filesystem::path& output, bool resume =
 }  // namespace
 
 TEST_CASE("a checkpoint of one mesh goes on under another, with the losses of evaluation") {
-  for (const int tensor : {1, 2}) {
+  for (const int tensor : grid({2}, {1})) {
     const TemporaryFolder folder;
     const auto way = [&](int pipe, Strategy strategy) {
       return Way{.mesh = {2, pipe, tensor},

@@ -7,6 +7,7 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/tests/comm/ranks.h"
+#include "ringlet/tests/extended.h"
 #include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/sentence_data_parallel.h"
 
@@ -34,7 +35,7 @@ tiny::TrainRank training(const tiny::Parallel& parallel, const tiny::Backwards& 
 
 TEST_CASE("under direct every strategy ends with the same bits, whatever moves them") {
   for (const comm::TransportKind transport : comm::transports()) {
-    for (const int n : {2, 3, 4}) {
+    for (const int n : grid({2, 3}, {4})) {
       for (const tiny::Parallel& parallel : tiny::every_strategy()) {
         CAPTURE(name(transport));
         CAPTURE(n);
@@ -71,7 +72,7 @@ TEST_CASE("hybrid shards have the bits of ranks that are summed by blocks") {
 
 TEST_CASE("several backwards of a step add up, under every strategy") {
   const tiny::Backwards backwards{false, true, false};
-  for (const int n : {2, 3}) {
+  for (const int n : grid({3}, {2})) {
     const tiny::Bits bits = tiny::virtual_ranks(n, backwards);
     for (const tiny::Parallel& parallel : tiny::every_strategy()) {
       CAPTURE(n);
@@ -216,7 +217,7 @@ TEST_CASE("a world of one trains as without a strategy") {
 
 TEST_CASE("a thread and a replica per device end with the same bits, too") {
   for (const tiny::Backwards& backwards : {tiny::Backwards{false}, {false, true, false}}) {
-    for (const int n : {1, 2, 3, 4}) {
+    for (const int n : grid({1, 3}, {2, 4})) {
       CAPTURE(n);
       CAPTURE(backwards.size());
       tiny::Model model;

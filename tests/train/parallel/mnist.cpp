@@ -4,6 +4,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "../../extended.h"
 #include "../../files.h"
 #include "ringlet.h"
 
@@ -17,8 +18,9 @@ double train_on(const comm::Group& world, const train::Digits& digits) {
   train::DistributedDataParallel ddp(net, world);
   train::AdamW optimizer(net, {.lr = 1e-3});
   const std::size_t batch = 64, share = batch / static_cast<std::size_t>(world.size());
-  const train::ExampleSampler sampler(9'000, {.batch_size = batch, .seed = 1});
-  for (std::size_t epoch = 0; epoch < 2; ++epoch)
+  const train::ExampleSampler sampler(is_extended() ? 9'000 : 4'500,
+                                      {.batch_size = batch, .seed = 1});
+  for (std::size_t epoch = 0; epoch < (is_extended() ? 2 : 1); ++epoch)
     for (std::size_t step = 0; step < sampler.steps_per_epoch(); ++step) {
       const std::vector<std::size_t> rows = sampler.rows({epoch, step});
       const std::size_t begin =
@@ -47,7 +49,8 @@ double train_on(const comm::Group& world, const train::Digits& digits) {
 
 }  // namespace
 
-TEST_CASE("MNIST: two ranks under DDP learn 9,000 digits, 97 % of 1,000 others") {
+// Extended runs train on 9,000 digits twice: 97 %.
+TEST_CASE("MNIST: two ranks under DDP learn 4,500 digits, 87 % of 1,000 others") {
   const auto folder = real_data("mnist");
   if (folder.empty()) return;
   const train::Digits digits = train::read_digits(folder / "t10k-images-idx3-ubyte.gz",
@@ -55,7 +58,7 @@ TEST_CASE("MNIST: two ranks under DDP learn 9,000 digits, 97 % of 1,000 others")
   std::atomic<double> accuracy[2];
   comm::launch([&](const comm::Group& world) { accuracy[world.rank()] = train_on(world, digits); },
                2);
-  MESSAGE("after 2 epochs: " << 100 * accuracy[0] << " % of 1,000 digits");
-  CHECK(accuracy[0] >= 0.97);
+  MESSAGE("found " << 100 * accuracy[0] << " % of 1,000 digits");
+  CHECK(accuracy[0] >= (is_extended() ? 0.97 : 0.87));
   CHECK(accuracy[0] == accuracy[1]);  // the ranks have equal models
 }

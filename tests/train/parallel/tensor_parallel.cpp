@@ -15,6 +15,7 @@
 #include "ringlet/nn/lora.h"
 #include "ringlet/nn/replace.h"
 #include "ringlet/tests/comm/ranks.h"
+#include "ringlet/tests/extended.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/encoder_tensor_plan.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
@@ -157,7 +158,7 @@ void check_ranks(int n, const How& how, const Trace& expected,
 
 TEST_CASE("n ranks have the bits of one device that adds n partial products in rank order") {
   for (const Architecture architecture : {Architecture::bert, Architecture::mpnet}) {
-    for (const int n : {2, 3, 4, 6, 12}) {
+    for (const int n : grid({2, 3}, {4, 6, 12})) {
       const How how{architecture};
       const Trace expected = reference(n, how);
       for (const comm::TransportKind transport : comm::transports()) {
@@ -175,7 +176,7 @@ TEST_CASE("n partial products differ from the uncut product by rounding alone") 
     const Trace uncut = trace_of(plain, {architecture});
     const std::vector<nn::NamedParameter> names = plain.loss.named_parameters();
     CHECK_NOTHROW(check_equal(reference(1, {architecture}), uncut, plain));
-    for (const int n : {2, 3, 4, 6, 12}) {
+    for (const int n : grid({2, 3}, {4, 6, 12})) {
       const Trace cut = reference(n, {architecture});
       CHECK(cut != uncut);
       // The loss and gradients of the first step: sums of at most 144 terms, through two layers.
@@ -199,7 +200,7 @@ TEST_CASE("bf16, recomputed layers, a table cut by words and several backwards h
        {Architecture::roberta, Architecture::xlm_roberta, Architecture::distilbert})
     CHECK_NOTHROW(check_ranks(2, {architecture}, reference(2, {architecture})));
   for (const Architecture architecture : {Architecture::bert, Architecture::mpnet})
-    for (const int n : {2, 3, 4}) {
+    for (const int n : grid({3}, {2, 4})) {
       INFO(n, " ranks");
       CHECK_NOTHROW(
           check_ranks(n, {.architecture = architecture, .dtype = DType::bf16},
@@ -215,7 +216,7 @@ TEST_CASE("bf16, recomputed layers, a table cut by words and several backwards h
 TEST_CASE("sequence parallelism has the bits of one device that adds the gradients of n pieces") {
   for (const Architecture architecture : {Architecture::bert, Architecture::mpnet})
     for (const DType dtype : {DType::f32, DType::bf16})
-      for (const int n : {2, 3, 4}) {
+      for (const int n : grid({3}, {2, 4})) {
         How how{.architecture = architecture, .dtype = dtype, .sequence = true};
         const Trace expected = reference(n, how);
         for (const comm::TransportKind transport : comm::transports()) {
@@ -483,7 +484,7 @@ TEST_CASE("a layer sends 8 (n - 1) / n times the bytes of its activations in a s
     RINGLET_CHECK_EQ(sent, others * (2 * 8 * bytes + more), "bytes of two layers and all ranks");
   };
   for (const DType dtype : {DType::f32, DType::bf16})
-    for (const int n : {2, 3, 4})
+    for (const int n : grid({2, 3}, {4}))
       for (const bool sequence : {false, true})
         comm::launch([&](const comm::Group& group) { check(group, dtype, sequence); }, n);
 }
