@@ -1,5 +1,4 @@
 // ringlet.Tensor: shares memory with NumPy and, by DLPack, with PyTorch and others.
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <utility>
@@ -16,14 +15,27 @@ namespace {
 constexpr const char* kUnused = "dltensor";
 constexpr const char* kUsed = "used_dltensor";
 
+std::uintptr_t address(const Tensor& tensor) {
+  return reinterpret_cast<std::uintptr_t>(tensor.bytes());
+}
+
 std::vector<py::ssize_t> shape_of(const Tensor& tensor) {
   return {tensor.shape().begin(), tensor.shape().end()};
 }
 
-/// NumPy names a dtype by its kind and bytes: "f4".
-py::dtype numpy_dtype(DType dtype) {
-  if (dtype == DType::bf16) fail_input("NumPy has no dtype bf16");
-  return py::dtype(str(name(dtype).front(), itemsize(dtype)));
+/// NumPy's array interface, version 3: the same in NumPy 1 and 2, unlike the structs behind its C
+/// interface. A dtype is named by byte order, kind and bytes: "<f4".
+py::dict array_interface(const Tensor& tensor) {
+  if (tensor.dtype() == DType::bf16) fail_input("NumPy has no dtype bf16");
+  if (tensor.device().type != DeviceType::cpu)
+    fail_input("NumPy has no memory on ", tensor.device());
+  tensor.storage()->share_outside();
+  py::dict interface;
+  interface["version"] = 3;
+  interface["typestr"] = str('<', name(tensor.dtype()).front(), itemsize(tensor.dtype()));
+  interface["shape"] = py::tuple(py::cast(shape_of(tensor)));
+  interface["data"] = py::make_tuple(address(tensor), /*read_only=*/false);
+  return interface;
 }
 
 py::capsule to_dlpack(const Tensor& tensor, const py::object& /*stream*/) {
@@ -52,11 +64,8 @@ Tensor from_dlpack(const py::object& source) {
 }  // namespace
 
 py::object as_numpy(const py::object& self) {
-  const auto& tensor = self.cast<const Tensor&>();
-  if (tensor.device().type != DeviceType::cpu)
-    fail_input("NumPy has no memory on ", tensor.device());
-  tensor.storage()->share_outside();
-  return py::array(numpy_dtype(tensor.dtype()), shape_of(tensor), tensor.bytes(), self);
+  array_interface(self.cast<const Tensor&>());  // NumPy hides the error of an attribute
+  return py::module_::import("numpy").attr("asarray")(self);
 }
 
 void add_tensor(py::module_& module) {
@@ -65,8 +74,8 @@ void add_tensor(py::module_& module) {
           "shape", [](const Tensor& tensor) { return py::tuple(py::cast(shape_of(tensor))); })
       .def_property_readonly("dtype", [](const Tensor& tensor) { return name(tensor.dtype()); })
       .def_property_readonly("device", [](const Tensor& tensor) { return str(tensor.device()); })
-      .def("data_ptr",
-           [](const Tensor& tensor) { return reinterpret_cast<std::uintptr_t>(tensor.bytes()); })
+      .def("data_ptr", address)
+      .def_property_readonly("__array_interface__", array_interface)
       .def("numpy", as_numpy, "The tensor's memory as a NumPy array.")
       .def("__dlpack__", to_dlpack, py::arg("stream") = py::none())
       .def("__dlpack_device__", dlpack_device)
