@@ -1,8 +1,11 @@
 #include "ringlet/train/encode_together.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <unordered_map>
 
+#include "ringlet/core/base/quote.h"
 #include "ringlet/train/loader.h"
 
 namespace ringlet::train {
@@ -13,6 +16,13 @@ void gather_rows(Tensor& table, const comm::Group& group) {
   // As integers: adding zeros changes no bit, not even the sign of a zero.
   group.all_reduce(Tensor(table.storage(), table.storage_offset(), table.shape(), DType::i32))
       .wait();
+}
+
+std::optional<std::size_t> row_not_finite(const Tensor& table) {
+  const std::span values(table.data<float>(), static_cast<std::size_t>(table.numel()));
+  const auto bad = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
+  if (bad == values.end()) return std::nullopt;
+  return static_cast<std::size_t>(bad - values.begin()) / static_cast<std::size_t>(table.size(1));
 }
 
 DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts) {
@@ -31,9 +41,11 @@ DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts) {
   return dealt;
 }
 
-Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
-                       const models::EncodeOptions& options, const comm::Group& group) {
-  if (group.size() == 1) return model.encode(texts, options);
+namespace {
+
+/// encode_together on several ranks.
+Tensor encode_shares(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                     const models::EncodeOptions& options, const comm::Group& group) {
   const DealtTexts dealt = deal_texts(texts, static_cast<std::size_t>(group.size()));
   const std::vector<std::size_t>& mine = dealt.parts[static_cast<std::size_t>(group.rank())];
   std::vector<std::string> my_texts;
@@ -49,6 +61,17 @@ Tensor encode_together(const models::SentenceEncoder& model, std::span<const std
   for (std::size_t d = 0; d < dealt.places.size(); ++d)
     for (const std::size_t place : dealt.places[d])
       all[static_cast<std::int64_t>(place)].copy_(distinct[static_cast<std::int64_t>(d)]);
+  return all;
+}
+
+}  // namespace
+
+Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                       const models::EncodeOptions& options, const comm::Group& group) {
+  const Tensor all = group.size() == 1 ? model.encode(texts, options)
+                                       : encode_shares(model, texts, options, group);
+  if (const auto row = row_not_finite(all))
+    fail_input("the embedding of ", quote(texts[*row]), " is not finite");
   return all;
 }
 

@@ -1,6 +1,7 @@
 // Encoding by all ranks of a group together, and the rows that they computed separately.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ namespace ringlet::train {
 /// fills each row. Gives all rows to all ranks, bit for bit.
 void gather_rows(Tensor& table, const comm::Group& group);
 
+/// The first row of a table (rows, H), f32 on a CPU, with a number that is not finite.
+std::optional<std::size_t> row_not_finite(const Tensor& table);
+
 /// Texts divided among `parts`: each distinct text goes to one part, near-equal in bytes.
 struct DealtTexts {
   std::vector<std::vector<std::size_t>> places;  // (distinct): the positions of each in the texts
@@ -22,7 +26,8 @@ struct DealtTexts {
 DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts);
 
 /// Embeddings (texts, H) of the same texts on every rank, each of which encodes its share. Every
-/// rank receives all of them, with the bits that one rank alone would compute.
+/// rank receives all of them, with the bits that one rank alone would compute. InputError, on every
+/// rank, that names a text with an embedding that is not finite.
 Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
                        const models::EncodeOptions& options, const comm::Group& group);
 

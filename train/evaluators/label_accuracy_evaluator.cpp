@@ -36,6 +36,8 @@ Report LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
   };
   for_batches_in_turn(dataset_, tokenizer, {.batch_size = options_.batch_size}, at.group, run_mine);
   gather_rows(all, at.group);
+  if (const auto row = row_not_finite(all))
+    fail_input(dataset_->name(), ": the logits of row ", *row + 1, " are not finite");
   ClassificationMeter meter;
   const auto rows = static_cast<std::int64_t>(dataset_->size());
   for (std::int64_t begin = 0; begin < rows; begin += batch_rows) {

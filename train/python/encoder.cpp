@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "ringlet/train/cli/model_options.h"
+#include "ringlet/train/encode_together.h"
 #include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {
@@ -19,7 +20,7 @@ class Encoder {
   Tensor encode(const std::vector<std::string>& texts, const models::EncodeOptions& options) {
     const py::gil_scoped_release others_run;
     const std::lock_guard turn(mutex_);
-    return model_.encode(texts, options);
+    return train::encode_together(model_, texts, options, {});
   }
   const models::SentenceEncoder& model() const { return model_; }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <system_error>
 #include <vector>
 
@@ -18,16 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBlock = 8192;
 constexpr const char* kName = "embeddings";
-
-void check_finite(const Tensor& rows, std::size_t first) {
-  const auto width = static_cast<std::size_t>(rows.size(1));
-  const std::span<const float> values(rows.data<float>(), static_cast<std::size_t>(rows.numel()));
-  const auto bad =
-      std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
-  if (bad != values.end())
-    fail_input("text ", first + static_cast<std::size_t>(bad - values.begin()) / width + 1,
-               ": its embedding is not finite");
-}
 
 /// Rank 0's rows where it has them, otherwise none on any rank.
 std::optional<Tensor> found_by_first(const EmbeddingCache& cache, const std::string& prompt,
@@ -96,7 +85,6 @@ void for_each_block(const models::SentenceEncoder& model, std::span<const std::s
     std::optional<Tensor> rows = found_by_first(cache, prompt, block, columns, group);
     if (!rows) {
       rows = encode_together(model, block, options, group);
-      check_finite(*rows, begin);
       if (group.rank() == 0) cache.add(prompt, block, *rows);
     }
     use(*rows);

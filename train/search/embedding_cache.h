@@ -39,8 +39,7 @@ class EmbeddingCache {
 std::uint64_t hash_folder(const std::filesystem::path& folder);
 
 /// Embeds texts 8192 at a time, by all ranks of the group together, and passes each block's (n, H)
-/// to `use` on every rank, in order. Rank 0's cache counts; all ranks have one or none has. A
-/// number that is not finite is InputError.
+/// to `use` on every rank, in order. Rank 0's cache counts; all ranks have one or none has.
 void for_each_block(const models::SentenceEncoder& model, std::span<const std::string> texts,
                     const models::EncodeOptions& options, const EmbeddingCache& cache,
                     const comm::Group& group, const std::function<void(const Tensor&)>& use);

@@ -95,15 +95,20 @@ TEST_CASE("kept numbers are what comes out, on each of several ranks") {
   CHECK_THROWS_AS(on_ranks(computed), std::exception);
 }
 
-TEST_CASE("an embedding that is not finite is refused, with the text's number") {
+TEST_CASE("an embedding that is not finite is refused, with its text") {
   const auto model = models::SentenceEncoder::from_pretrained(kModel);
   for (const nn::Parameter& parameter : model.modules()->parameters()) {
     Tensor weights = parameter.tensor();
     weights.fill_(std::numeric_limits<double>::quiet_NaN());
   }
   const std::vector<std::string> texts{"a dog"};
-  CHECK_THROWS_WITH_AS(embed_blocks(model, texts, {}, {}), "text 1: its embedding is not finite",
-                       InputError);
+  const char* const line = "the embedding of 'a dog' is not finite";
+  CHECK_THROWS_WITH_AS(embed_blocks(model, texts, {}, {}), line, InputError);
+  comm::launch(
+      [&](const comm::Group& group) {
+        CHECK_THROWS_WITH_AS(encode_together(model, texts, {}, group), line, InputError);
+      },
+      2);
 }
 
 TEST_CASE("the hash of a folder sees names, contents and subfolders") {
