@@ -201,6 +201,10 @@ SentenceSettings read_modules(const fs::path& folder) {
   return settings;
 }
 
+bool holds_model(const fs::path& folder) {
+  return path_exists(folder / "config.json") || path_exists(folder / "modules.json");
+}
+
 }  // namespace
 
 void check_model_name(const std::string& model) {
@@ -210,9 +214,7 @@ void check_model_name(const std::string& model) {
 bool names_folder(const std::string& model) {
   const fs::path folder = cached_folder(model);
   if (!folder_exists(folder)) return false;
-  const bool holds_model =
-      path_exists(folder / "config.json") || path_exists(folder / "modules.json");
-  if (EncoderConfig::is_name(model) && !holds_model)
+  if (EncoderConfig::is_name(model) && !holds_model(folder))
     fail_input(model,
                ": is a built-in model, but a folder of that name is in the way, and there "
                "is no model in it; rename the folder, or run elsewhere");
@@ -221,6 +223,8 @@ bool names_folder(const std::string& model) {
 
 SentenceSettings read_settings(const fs::path& folder) {
   if (!folder_exists(folder)) fail_input(folder.string(), ": no such folder");
+  if (const fs::path inside = folder / "model"; !holds_model(folder) && holds_model(inside))
+    fail_input(folder.string(), ": expected a model's folder, which is ", inside.string());
   SentenceSettings settings = read_modules(folder);
   check_weight_files(settings);
   return settings;
