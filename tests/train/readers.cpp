@@ -29,7 +29,7 @@ TEST_CASE("SNLI and MultiNLI as JSON lines") {
 )");
   CHECK_EQ(nli.size(), 3);
   CHECK_EQ(nli.skipped(), 1);
-  CHECK_EQ(nli.texts(0)[0], "A dog runs.");  // stripped
+  CHECK_EQ(nli.texts(0)[0], " A dog runs. ");  // a prompt may come before it
   CHECK_EQ(nli.texts(0)[1], "An animal.");
   CHECK_EQ(nli.label(0), 0);
   CHECK_EQ(nli.label(1), 2);

@@ -165,8 +165,8 @@ void read_row(const RowReader& rows, const Plan& plan, TextDataset& dataset) {
   }
   std::array<std::string_view, kMaxColumns> texts;
   for (std::size_t i = 0; i < plan.texts.size(); ++i) {
-    texts[i] = rows.text(plan.texts[i]);
-    if (plan.needs_texts && texts[i].empty())
+    texts[i] = rows.whole_text(plan.texts[i]);
+    if (plan.needs_texts && strip(texts[i]).empty())
       rows.fail_here("expected a text in ", quote(plan.texts[i]), ", found none");
   }
   dataset.add_row(std::span(texts).first(plan.texts.size()), target);

@@ -16,7 +16,7 @@ std::vector<std::string> texts_of(const nlohmann::json& object, const char* key,
   std::vector<std::string> texts;
   const auto add = [&](const nlohmann::json& text) {
     if (!text.is_string()) lines.fail_here("expected texts in ", quote(key));
-    texts.emplace_back(strip(text.get_ref<const std::string&>()));
+    texts.push_back(text.get<std::string>());
   };
   if (member == object.end()) lines.fail_here("expected a member ", quote(key));
   if (!member->is_array()) {

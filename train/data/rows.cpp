@@ -133,11 +133,15 @@ Delimited dialect_of(std::string_view name, std::string_view first) {
 
 }  // namespace
 
-std::string_view RowReader::text(const std::string& column) const {
+std::string_view RowReader::whole_text(const std::string& column) const {
   const std::optional<std::string_view> field = find(column);
   if (!field) fail_here("expected a field ", quote(column));
   if (!models::unicode::is_valid(*field)) fail_here("expected UTF-8 in ", quote(column));
-  return strip(*field);
+  return *field;
+}
+
+std::string_view RowReader::text(const std::string& column) const {
+  return strip(whole_text(column));
 }
 
 bool has_column(const std::vector<std::string>& columns, std::string_view name) {

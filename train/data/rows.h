@@ -33,7 +33,10 @@ class RowReader {
   virtual bool next() = 0;
   /// The current row's field; nullopt if the file has no such column or the field is a JSON null.
   virtual std::optional<std::string_view> find(std::string_view column) const = 0;
-  /// The field without white space at both ends; InputError if there is none or it is not UTF-8.
+  /// The field; InputError if there is none or it is not UTF-8. Texts stay as they are: a prompt
+  /// may come before them.
+  std::string_view whole_text(const std::string& column) const;
+  /// The same without white space at both ends: an id, a label or a number.
   std::string_view text(const std::string& column) const;
   /// For tables with rows longer or shorter than the header (SNLI, MultiNLI).
   virtual void allow_ragged_rows() {}

@@ -6,17 +6,18 @@
 
 #include "ringlet/core/ops/normalize.h"
 #include "ringlet/train/data/draws.h"
+#include "ringlet/train/data/text.h"
 
 namespace ringlet::train {
 namespace {
 
-/// Texts by the place of their first occurrence.
+/// Texts by the place of their first occurrence; white space at both ends makes no other text.
 class DistinctTexts {
  public:
   explicit DistinctTexts(std::vector<std::string>& texts) : texts_(texts) {}
 
   std::size_t add(std::string_view text) {
-    const auto [entry, is_new] = places_.emplace(text, texts_.size());
+    const auto [entry, is_new] = places_.emplace(strip(text), texts_.size());
     if (is_new) texts_.emplace_back(text);
     return entry->second;
   }
