@@ -1,5 +1,6 @@
 // `ringlet encode` on the small published-style models of tests/oracles.
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -165,6 +166,108 @@ TEST_CASE("the default prompt of a folder goes before each line") {
   set_prompts("{}");
   check_refused(run(command, {.input = "a dog\n"}),
                 "prompt name 'query': expected none: the folder has no prompts");
+}
+
+TEST_CASE("a table is read by its columns, and its rows keep their places and ids") {
+  const TemporaryFolder folder;
+  const auto encode = [&](const std::string& input, const char* output) {
+    return run(str("encode ", input, " --model ", oracle("mpnet"), " --output ",
+                   (folder / output).string()),
+               {.input = "{\"text\": \"a dog\"}\n"});
+  };
+  const auto written = [&](const char* name, const std::string& text) {
+    ringlet::write_file(folder / name, text);
+    return (folder / name).string();
+  };
+  REQUIRE_EQ(encode(written("lines.txt", "a dog\n\nIt, rains.\n"), "lines.npy").code, 0);
+  for (const auto& [name, text] : std::vector<std::pair<const char*, std::string>>{
+           {"t.csv", "label,text\n1,a dog\n0,\n2,\"It, rains.\"\n"},
+           {"t.tsv", "id\ttext\nx\ta dog\ny\t\nz\tIt, rains.\n"},
+           {"t.jsonl",
+            "{\"_id\": \"x\", \"text\": \"a dog\"}\n{\"_id\": \"y\", \"text\": \"\"}\n"
+            "{\"_id\": \"z\", \"text\": \"It, rains.\"}\n"}}) {
+    const char* const table = name;
+    CAPTURE(table);
+    REQUIRE_EQ(encode(written(name, text), "table.npy").code, 0);
+    CHECK(ringlet::read_file(folder / "table.npy") == ringlet::read_file(folder / "lines.npy"));
+  }
+  REQUIRE_EQ(encode((folder / "t.tsv").string(), "table.jsonl").code, 0);
+  std::istringstream rows(ringlet::read_file(folder / "table.jsonl"));
+  std::string row;
+  std::getline(rows, row);
+  CHECK_EQ(nlohmann::json::parse(row)["id"], "x");
+  CHECK_EQ(nlohmann::json::parse(row)["text"], "a dog");
+
+  const std::string pairs = written("pairs.csv", "sentence1,sentence2\na,b\n");
+  check_refused(encode(pairs, "x.npy"), pairs + ":1: expected a column text");
+  const std::string json = ": expected lines of text, found JSON; its name ends in .jsonl";
+  const std::string other = written("t.json", "{\"text\": \"a dog\"}\n");
+  check_refused(encode(other, "x.npy"), other + json);
+  check_refused(encode("-", "x.npy"), "standard input" + json);
+  CHECK_FALSE(fs::exists(folder / "x.npy"));
+}
+
+TEST_CASE("encode keeps its input, by whatever name it is the output") {
+  const TemporaryFolder folder;
+  const fs::path input = folder / "in.jsonl";
+  const std::string text = "{\"text\": \"a dog\"}\n";
+  ringlet::write_file(input, text);
+  fs::create_symlink("in.jsonl", folder / "link.jsonl");
+  fs::create_hard_link(input, folder / "other.jsonl");
+  for (const char* name : {"in.jsonl", "link.jsonl", "other.jsonl"}) {
+    const std::string output = (folder / name).string();
+    const Words encode = str(" --model ", oracle("mpnet"), " --output ", output);
+    const std::string line = "--output " + output + ": INPUT reads this file";
+    check_refused(Words{"encode", input.string()} + encode, line);
+    check_refused(run_program("sh", Words{"-c", "exec \"$0\" \"$@\" < " + input.string(),
+                                          ringlet_program(), "encode", "-"} +
+                                        encode),
+                  line);
+    CHECK_EQ(ringlet::read_file(input), text);
+  }
+}
+
+TEST_CASE("a model that gives no finite embedding is refused, with the text") {
+  const TemporaryFolder folder;
+  const fs::path model = folder / "model";
+  fs::copy(oracle("mpnet"), model, fs::copy_options::recursive);
+  ringlet::NamedTensors tensors;
+  {
+    const auto file = ringlet::SafeTensors::open(model / "model.safetensors");
+    for (const std::string& name : file.names())
+      tensors.emplace_back(name, file.load(name).clone());
+  }
+  tensors.front().second.fill_(std::numeric_limits<double>::quiet_NaN());
+  ringlet::save_safetensors(model / "model.safetensors", tensors);
+  const std::string line = "the embedding of 'a dog' is not finite", output = folder / "e.npy";
+  const Words encode = str("encode - --model ", model.string(), " --output ", output);
+  check_refused(run(encode, {.input = "a dog\n"}), line);
+  CHECK_FALSE(fs::exists(output));
+  ringlet::write_file(folder / "pairs.csv", "a dog,a dog,5\na dog,a cat,1\n");
+  check_refused(
+      str("evaluate --model ", model.string(), " --data ", (folder / "pairs.csv").string()), line);
+}
+
+TEST_CASE("the folder of a run is not the model in it, and the refusal names that one") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "out");
+  const fs::path out = folder / "out", model = out / "model";
+  fs::copy(oracle("mpnet"), model, fs::copy_options::recursive);
+  ringlet::write_file(folder / "d.csv", "a dog,a dog,5\na dog,a cat,1\n");
+  const std::string data = (folder / "d.csv").string(),
+                    line = out.string() + ": expected a model's folder, which is " + model.string();
+  check_refused(
+      run(str("encode - --model ", out.string(), " --output ", (folder / "e.npy").string()),
+          {.input = kTexts}),
+      line);
+  check_refused(str("evaluate --model ", out.string(), " --data ", data), line);
+  const std::string texts = (folder / "t.txt").string();
+  ringlet::write_file(texts, kTexts);
+  check_refused(str("search ", out.string(), " --queries ", texts, " --corpus ", texts), line);
+  check_refused(str("train --model ", out.string(), " --data ", data, " --output ",
+                    (folder / "new").string()),
+                line);
+  CHECK_FALSE(fs::exists(folder / "new"));
 }
 
 TEST_CASE("a number of threads in the environment that is none is refused" *

@@ -152,11 +152,11 @@ TEST_CASE("a text of the corpus that is a positive but for its ends is no negati
   std::set<std::string> negatives;
   for (const json& row : rows_of_jsonl(job.folder / "mined.jsonl")) {
     negatives.insert(row["negative"].get<std::string>());
-    if (row["anchor"] == "Two dogs run.") CHECK_NE(row["negative"], "The dogs are running.");
+    if (row["anchor"] == "Two dogs run.") CHECK_NE(row["negative"], " The dogs are running. ");
   }
   CHECK(negatives == std::set<std::string>{"A cat.", "A person makes music.",
                                            "A train is leaving the station.", "He plays, it seems.",
-                                           "The dogs are running."});
+                                           " The dogs are running. "});
 }
 
 TEST_CASE("search gives the best documents of each query, with their ids") {
@@ -215,6 +215,25 @@ TEST_CASE("an output that the command reads is refused, and kept") {
                      " --output ", job.path(output)));
   };
   refused(search("corpus.csv"), "corpus.csv", "--queries");
+  fs::create_symlink("corpus.csv", job.folder / "link.jsonl");
+  fs::create_hard_link(job.folder / "corpus.csv", job.folder / "other.jsonl");
+  for (const char* file : {"link.jsonl", "other.jsonl"}) refused(search(file), file, "--queries");
+}
+
+TEST_CASE("a prompt goes before a text as it is, with its white space") {
+  const TemporaryFolder folder;
+  const auto scores = [&](const std::string& query, const std::string& prompt) {
+    ringlet::write_file(folder / "queries.csv", "text\n" + query + "\n");
+    ringlet::write_file(folder / "corpus.txt", "a  dog\nA cat.\n");
+    const Words command =
+        str("search ", kSearchModel, " --top-k 2 --corpus ", (folder / "corpus.txt").string(),
+            " --queries ", (folder / "queries.csv").string());
+    const Outcome outcome = run(command + Words{"--query-prompt", prompt});
+    REQUIRE_EQ(outcome.code, 0);
+    return outcome.out.substr(outcome.out.find('\n'));
+  };
+  CHECK_EQ(scores(" dog", "a"), scores("a dog", ""));
+  CHECK_NE(scores(" dog", "a"), scores("adog", ""));
 }
 
 TEST_CASE("a relative folder keeps embeddings, those of an instruction set apart") {
@@ -274,9 +293,9 @@ TEST_CASE("mine and search refuse files and options that do not fit, and write n
   refused("--cache-folder " + kSearchModel + "/kept",
           "--cache-folder " + kSearchModel + "/kept: expected one outside the model's");
   ringlet::write_file(job.folder / "corpus.json", "{\"text\": \"a\"}\n");
-  refused("--corpus " + job.path("corpus.json"),
-          "--corpus " + job.path("corpus.json") +
-              ": expected lines of text, found JSON; its name ends in .jsonl");
+  refused(
+      "--corpus " + job.path("corpus.json"),
+      job.path("corpus.json") + ": expected lines of text, found JSON; its name ends in .jsonl");
   check_refused(str("search ", kSearchModel, " --queries - --corpus -"),
                 "--corpus -: --queries reads standard input");
   for (const std::string option : {"--query-prompt-name", "--corpus-prompt-name"})

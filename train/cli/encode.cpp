@@ -1,4 +1,4 @@
-// `ringlet encode`: a line of text in, an embedding out.
+// `ringlet encode`: a text in, an embedding out.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,7 +22,7 @@
 namespace ringlet::cli {
 namespace {
 
-/// Lines embedded before their embeddings are written.
+/// Texts embedded before their embeddings are written.
 constexpr std::size_t kChunk = 8192;
 
 struct EncodeOptions {
@@ -51,12 +51,17 @@ class Sink {
     else
       npy_.emplace(path, static_cast<std::int64_t>(rows), dimension);
   }
-  void write(std::span<const std::string> texts, const Tensor& embeddings) {
+  /// The embeddings of `rows` from row `begin`.
+  void write(const train::TextsById& rows, std::size_t begin, const Tensor& embeddings) {
     if (npy_) return npy_->write(embeddings);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      const auto numbers = embeddings[static_cast<std::int64_t>(i)].to_vector();
-      jsonl_->write(fmt::format("{{\"text\":{},\"embedding\":[{}]}}\n",
-                                nlohmann::json(texts[i]).dump(), fmt::join(numbers, ",")));
+    for (std::int64_t i = 0; i < embeddings.size(0); ++i) {
+      const std::size_t row = begin + static_cast<std::size_t>(i);
+      const auto member = [&](const char* name, const std::string& value) {
+        return fmt::format("\"{}\":{},", name, nlohmann::json(value).dump());
+      };
+      jsonl_->write(fmt::format(
+          "{{{}{}\"embedding\":[{}]}}\n", rows.ids.empty() ? "" : member("id", rows.ids[row]),
+          member("text", rows.texts[row]), fmt::join(embeddings[i].to_vector(), ",")));
     }
   }
   void commit() { npy_ ? npy_->commit() : jsonl_->commit(); }
@@ -80,11 +85,17 @@ void print_summary(const EncodeOptions& options, std::size_t texts, std::int64_t
              options.output.string(), train::format_count(rate));
 }
 
+void check_output(const EncodeOptions& options) {
+  check_output_file("--output", options.output);
+  check_not_input("--output", options.output, "INPUT", options.input);
+}
+
 /// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.
 void encode(const EncodeOptions& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
-  const std::vector<std::string> texts =
-      share(first ? read_texts(options.input) : std::vector<std::string>(), world);
+  train::TextsById rows = first ? read_rows(options.input) : train::TextsById();
+  rows.texts = share(std::move(rows.texts), world);
+  const std::span<const std::string> texts = rows.texts;
   const models::SentenceEncoder model = open_model(options.model, first);
   truncate(model, options.truncate_dim);
   models::EncodeOptions how{.batch_tokens = options.batch_tokens,
@@ -97,9 +108,9 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
   double tokenizing_s = 0;
   how.tokenizing_s = &tokenizing_s;
   for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
-    const auto chunk = std::span(texts).subspan(begin, std::min(kChunk, texts.size() - begin));
+    const auto chunk = texts.subspan(begin, std::min(kChunk, texts.size() - begin));
     const Tensor embeddings = train::encode_together(model, chunk, how, world);  // (chunk, H)
-    if (first) sink->write(chunk, embeddings);
+    if (first) sink->write(rows, begin, embeddings);
   }
   if (!first) return;
   sink->commit();
@@ -110,11 +121,13 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
 }  // namespace
 
 void add_encode(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("encode", "Embed each line of a text file");
+  CLI::App* command =
+      app.add_subcommand("encode", "Embed each line of a text file, or each row of a table");
   const auto options = std::make_shared<EncodeOptions>();
   command
       ->add_option("INPUT", options->input,
-                   "A text file, plain, gzip or in a ZIP archive; - reads standard input")
+                   "A text file, a line each (- reads standard input), or column text of a .csv, "
+                   ".tsv or .jsonl file; plain, gzip or in a ZIP archive")
       ->required();
   add_model_options(*command, options->model, "A Sentence Transformers folder");
   command->add_option("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl")
@@ -136,7 +149,7 @@ void add_encode(CLI::App& app) {
     is_jsonl(options->output);  // or it is refused
     comm::run_from_env(
         [&](const comm::Group& world) {
-          if (world.rank() == 0) check_output_file("--output", options->output);
+          if (world.rank() == 0) check_output(*options);
           encode(*options, world);
         },
         launched_options(options->timeout));

@@ -101,6 +101,7 @@ void evaluate(const EvaluateOptions& options, const comm::Group& world) {
     check_writable_folder("--output", options.output);
   const EvaluationData data =
       options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
+  if (world.rank() == 0 && !data.note.empty()) fmt::print(stderr, "{}\n", data.note);
   const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);
   if (options.truncate_dim > 0 && !data.evaluator)
     fail_input("--truncate-dim: label accuracy needs whole embeddings");

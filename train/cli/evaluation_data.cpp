@@ -56,11 +56,14 @@ EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, EvaluatorKi
 }
 
 EvaluationData retrieval_data(const EvaluationSource& source, const std::string& name) {
+  const train::RetrievalData read =
+      train::read_retrieval({source.file, source.corpus, source.queries});
   const auto evaluator = std::make_shared<train::InformationRetrievalEvaluator>(
-      train::read_retrieval({source.file, source.corpus, source.queries}),
-      train::InformationRetrievalEvaluator::Options{.name = name,
-                                                    .similarities = source.similarities});
-  return {name, nullptr, evaluator, evaluator->queries(), "queries"};
+      read, train::InformationRetrievalEvaluator::Options{.name = name,
+                                                          .similarities = source.similarities});
+  EvaluationData data{name, nullptr, evaluator, evaluator->queries(), "queries"};
+  if (!read.note.empty()) data.note = str(source.file, ": ", read.note);
+  return data;
 }
 
 EvaluationData reranking_data(const EvaluationSource& source, const std::string& name) {

@@ -30,6 +30,7 @@ struct EvaluationData {
   const char* unit = "";  // "pairs"
   bool label_accuracy = false;
   std::optional<std::size_t> source = {};  // the training data with its loss
+  std::string note = {};                   // a line about the file; empty: none
 
   bool has_evaluator() const { return evaluator || label_accuracy; }
   const char* kind() const;  // the evaluator's class

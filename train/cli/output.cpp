@@ -65,7 +65,7 @@ void check_output_file(std::string_view option, const fs::path& file) {
 void check_not_input(std::string_view option, const fs::path& file, std::string_view reader,
                      const fs::path& input) {
   std::error_code error;  // a missing file is no input
-  if (fs::equivalent(file, input, error))
+  if (fs::equivalent(file, input == "-" ? fs::path("/dev/stdin") : input, error))
     fail_input(option, ' ', file.string(), ": ", reader, " reads this file");
 }
 

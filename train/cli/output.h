@@ -13,7 +13,7 @@ void check_writable_folder(std::string_view option, const std::filesystem::path&
 void check_new_folder(std::string_view option, const std::filesystem::path& folder);
 /// `file` is no folder, and its folder exists and is writable.
 void check_output_file(std::string_view option, const std::filesystem::path& file);
-/// `file` is not the one that another option, `reader`, names as its input.
+/// `file` is not the one that another option, `reader`, names as its input; "-" is standard input.
 void check_not_input(std::string_view option, const std::filesystem::path& file,
                      std::string_view reader, const std::filesystem::path& input);
 

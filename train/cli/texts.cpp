@@ -34,7 +34,14 @@ std::vector<std::string> read_texts(const std::string& input) {
     texts.emplace_back(*line);
   }
   if (texts.empty()) fail_input(lines.name(), ": expected a line of text, found none");
+  if (nlohmann::json::parse(texts.front(), nullptr, /*allow_exceptions=*/false).is_object())
+    fail_input(lines.name(), ": expected lines of text, found JSON; its name ends in .jsonl");
   return texts;
+}
+
+train::TextsById read_rows(const std::string& input) {
+  if (is_table(input)) return train::read_texts_by_id(input, /*numbered=*/true);
+  return {.texts = read_texts(input)};
 }
 
 bool is_table(std::filesystem::path path) {
@@ -51,24 +58,14 @@ std::vector<std::string> share(std::vector<std::string> texts, const comm::Group
 
 train::TextsById read_documents(const std::string& option, const std::string& input,
                                 const comm::Group& world) {
+  const bool reads = input != "-" || world.rank() == 0;
+  train::TextsById rows = reads ? read_rows(input) : train::TextsById();
+  if (input == "-") rows.texts = share(std::move(rows.texts), world);
   train::TextsById found;
-  const auto add = [&](std::string id, std::string_view text) {
-    if (text.empty()) return;
-    found.ids.push_back(std::move(id));
-    found.texts.emplace_back(text);
-  };
-  if (is_table(input)) {
-    const train::TextsById rows = train::read_texts_by_id(input);
-    for (std::size_t row = 0; row < rows.ids.size(); ++row) add(rows.ids[row], rows.texts[row]);
-  } else {
-    const bool reads = input != "-" || world.rank() == 0;
-    std::vector<std::string> lines = reads ? read_texts(input) : std::vector<std::string>();
-    if (input == "-") lines = share(std::move(lines), world);
-    for (std::size_t line = 0; line < lines.size(); ++line)
-      add(std::to_string(line), train::strip(lines[line]));
-    if (!found.texts.empty() && found.texts.front().starts_with('{'))
-      fail_input(option, ' ', input,
-                 ": expected lines of text, found JSON; its name ends in .jsonl");
+  for (std::size_t row = 0; row < rows.texts.size(); ++row) {
+    if (train::strip(rows.texts[row]).empty()) continue;
+    found.ids.push_back(rows.ids.empty() ? std::to_string(row) : std::move(rows.ids[row]));
+    found.texts.push_back(std::move(rows.texts[row]));
   }
   if (found.texts.empty()) fail_input(option, ' ', input, ": expected texts, found none");
   return found;

@@ -12,18 +12,19 @@ namespace ringlet::cli {
 
 /// The lines of a file, plain, gzip or in a ZIP archive; "-" is standard input. Every line is a
 /// text, an empty one too, so that rows keep their places. White space at both ends stays: a prompt
-/// may come before it.
+/// may come before it. InputError for JSON.
 std::vector<std::string> read_texts(const std::string& input);
+/// The same without ids; of a table the columns text, and _id or id or else numbers from 0.
+train::TextsById read_rows(const std::string& input);
 
 /// Whether a file's name is that of a table: .csv, .tsv or .jsonl, perhaps with .gz or .zip.
 bool is_table(std::filesystem::path path);
 /// The texts that rank 0 has, on all ranks: standard input is its alone, and a file may be.
 std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world);
 
-/// The columns _id or id, and text, of a table; of another file the lines, with their numbers from
-/// 0. White space at both ends and texts without anything else are left out. Each rank reads the
-/// file, but rank 0 standard input. InputError, beginning with `option`, for a file without texts,
-/// and for JSON under another name.
+/// The texts of read_rows but those of white space alone; lines have their numbers from 0 as ids.
+/// Each rank reads the file, but rank 0 standard input. InputError, beginning with `option`, for a
+/// file without texts.
 train::TextsById read_documents(const std::string& option, const std::string& input,
                                 const comm::Group& world);
 

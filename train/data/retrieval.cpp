@@ -1,5 +1,6 @@
 #include "ringlet/train/data/retrieval.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <unordered_set>
@@ -24,6 +25,19 @@ fs::path find_beside(const fs::path& relevant, const std::string& stem) {
              ".jsonl, .tsv or .csv in its folder or the one above; or --", stem, " FILE");
 }
 
+std::string lacking(const RetrievalData& data) {
+  const std::unordered_set<std::string> corpus(data.corpus.ids.begin(), data.corpus.ids.end());
+  std::set<std::string> relevant;
+  for (const auto& of_query : data.relevant)
+    relevant.insert(of_query.second.begin(), of_query.second.end());
+  const auto missing = static_cast<std::size_t>(
+      std::ranges::count_if(relevant, [&](const std::string& id) { return !corpus.contains(id); }));
+  const std::string note =
+      str(missing, " of ", relevant.size(), " relevant documents are not in the corpus");
+  if (missing == relevant.size()) fail_input(data.name, ": ", note);
+  return missing > 0 ? note : "";
+}
+
 bool is_relevant(const RowReader& rows) {
   const std::string_view text = rows.text("score");
   const auto score = parse_number<double>(text);
@@ -34,17 +48,19 @@ bool is_relevant(const RowReader& rows) {
 
 }  // namespace
 
-TextsById read_texts_by_id(const fs::path& path) {
+TextsById read_texts_by_id(const fs::path& path, bool numbered) {
   const std::unique_ptr<RowReader> rows = open_rows(LineReader(path), {});
   const std::vector<std::string> columns = rows->columns();
   const std::string id = has_column(columns, "_id") ? "_id" : "id";
-  if (!has_column(columns, id) || !has_column(columns, "text"))
-    fail_input(rows->name(), ":1: expected columns _id or id, and text");
+  if (!has_column(columns, "text") || !(numbered || has_column(columns, id)))
+    fail_input(rows->name(), ":1: expected ",
+               numbered ? "a column text" : "columns _id or id, and text");
+  numbered = numbered && !has_column(columns, id);
   TextsById found;
   std::unordered_set<std::string> known;
   while (rows->next()) {
-    found.ids.emplace_back(rows->text(id));
-    found.texts.emplace_back(rows->text("text"));
+    found.ids.emplace_back(numbered ? std::to_string(found.ids.size()) : rows->text(id));
+    found.texts.emplace_back(rows->whole_text("text"));
     if (!known.insert(found.ids.back()).second)
       rows->fail_here("id ", quote(found.ids.back()), " occurs twice");
   }
@@ -72,6 +88,7 @@ RetrievalData read_retrieval(const RetrievalFiles& files) {
     if (is_relevant(*rows)) data.relevant[query].emplace(rows->text("corpus-id"));
   }
   if (data.relevant.empty()) fail_input(rows->name(), ": expected a score above 0, found none");
+  data.note = lacking(data);
   return data;
 }
 

@@ -18,11 +18,13 @@ struct RetrievalData {
   std::string name = {};  // in messages
   TextsById queries = {}, corpus = {};
   std::map<std::string, std::set<std::string>> relevant = {};  // document ids by query id
+  std::string note = {};  // how many relevant documents the corpus lacks; empty: none
 };
 
 /// Reads columns "_id" or "id", and "text", of JSON lines, CSV or TSV. Other columns, such as
-/// BEIR's "title", are ignored. InputError for an id that occurs twice.
-TextsById read_texts_by_id(const std::filesystem::path& path);
+/// BEIR's "title", are ignored. InputError for an id that occurs twice. `numbered`: rows of a file
+/// without ids have their numbers from 0.
+TextsById read_texts_by_id(const std::filesystem::path& path, bool numbered = false);
 
 /// The columns of a file of relevant documents: a query's id, a document's id and a score.
 bool is_qrels(const std::vector<std::string>& columns);
@@ -32,7 +34,8 @@ struct RetrievalFiles {
   /// Empty: corpus.jsonl, .tsv or .csv (queries.…) in the folder of `relevant`, or the one above.
   std::filesystem::path corpus = {}, queries = {};
 };
-/// InputError for a relevant query id that is not among the queries, or without any relevant pair.
+/// InputError for a relevant query id that is not among the queries, and without any relevant pair.
+/// The same if the corpus has none of the relevant documents.
 RetrievalData read_retrieval(const RetrievalFiles& files);
 
 }  // namespace ringlet::train

@@ -33,11 +33,21 @@ struct Beir {
 TEST_CASE_FIXTURE(Beir, "corpus and queries are found in the folder above the relevant pairs") {
   const RetrievalData data = read_retrieval({.relevant = qrels});
   CHECK(data.corpus.ids == Texts{"d1", "d2"});
-  CHECK(data.corpus.texts == Texts{"A dog.", "A cat."});
+  CHECK(data.corpus.texts == Texts{" A dog. ", "A cat."});
   CHECK(data.queries.ids == Texts{"7", "8"});
   CHECK(data.queries.texts == Texts{"dogs", "cats"});
   REQUIRE(data.relevant.size() == 1);  // a score of 0 is none
   CHECK(data.relevant.at("7") == std::set<std::string>{"d1", "d9"});
+  CHECK_EQ(data.note, "1 of 2 relevant documents are not in the corpus");
+}
+
+TEST_CASE_FIXTURE(Beir, "relevant documents that are all unknown are refused") {
+  write_file(qrels, "query-id\tcorpus-id\tscore\n7\tD1\t1\n7\td9\t2\n8\td9\t1\n");
+  CHECK_THROWS_WITH_AS(
+      read_retrieval({.relevant = qrels}),
+      (qrels.string() + ": 2 of 2 relevant documents are not in the corpus").c_str(), InputError);
+  write_file(qrels, "query-id\tcorpus-id\tscore\n7\td1\t1\n8\td2\t1\n");
+  CHECK_EQ(read_retrieval({.relevant = qrels}).note, "");
 }
 
 TEST_CASE_FIXTURE(Beir, "mistakes in retrieval files are named by line") {
@@ -76,7 +86,7 @@ TEST_CASE("rows for reranking have lists of texts, or a text") {
   const std::vector<RerankingSample> samples = read_reranking(file);
   REQUIRE(samples.size() == 2);
   CHECK(samples[0].query == "dogs");
-  CHECK(samples[0].positive == Texts{"A dog.", "Dogs."});
+  CHECK(samples[0].positive == Texts{"A dog.", " Dogs. "});
   CHECK(samples[0].negative == Texts{"A cat."});
   CHECK(samples[1].positive.empty());
   const auto refused = [&](const std::string& text, const std::string& message) {
