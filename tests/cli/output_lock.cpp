@@ -25,7 +25,7 @@ struct LockedOutput {
   fs::path output = folder / "out";
 
   Words training(const Words& more) const {
-    return tiny_training(output, 4000, "--save-steps 5" + more);
+    return tiny_training(output, 1'000'000, "--save-steps 5" + more);
   }
   void wait_for_checkpoint() const {
     REQUIRE(Background::until([&] { return fs::exists(output / "checkpoint-5"); }, 120));
@@ -48,8 +48,9 @@ TEST_CASE_FIXTURE(LockedOutput,
       CHECK(refused.err.starts_with("ringlet: " + line));
       CHECK_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1);
     }
-    const Outcome launched = run("run --nproc-per-node 2" +
-                                 program(tiny_training(output, 4000, "--strategy ddp --resume")));
+    const Outcome launched =
+        run("run --nproc-per-node 2" +
+            program(tiny_training(output, 1'000'000, "--strategy ddp --resume")));
     CHECK_EQ(launched.code, 2);
     CHECK(launched.err.starts_with("[0] ringlet: " + line));
     CHECK_EQ(std::count(launched.err.begin(), launched.err.end(), '\n'), 2);
@@ -85,12 +86,14 @@ TEST_CASE_FIXTURE(LockedOutput,
                   "ranks that are started again wait for those that are still ending") {
   fs::create_directory(output);
   const std::string lock = (output / ".ringlet-lock").string();
-  const std::string ready = (folder / "ready").string();
-  const Background old({"flock", lock, "sh", "-c", "touch " + ready + "; exec sleep 1"});
+  const std::string ready = (folder / "ready").string(), go = (folder / "go").string();
+  const Background old({"flock", lock, "sh", "-c",
+                        "touch " + ready + "; until [ -e " + go + " ]; do sleep 0.02; done"});
   REQUIRE(Background::until([&] { return fs::exists(ready); }));
   CHECK_EQ(run(tiny_training(output, 2)).code, 2);
   Background again(program(tiny_training(output, 2)),
                    {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RESTART_COUNT", "1"}});
+  ringlet::write_file(go, "");
   CHECK_EQ(again.wait(60), 0);
   CHECK(fs::exists(output / "model"));
 }

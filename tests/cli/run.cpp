@@ -218,14 +218,15 @@ TEST_CASE("a signal comes once, with time to save; a failure ends the peers with
       shell("trap 'trap - TERM; sleep 3; echo saved; exit 0' TERM; echo pid $$; while :; do sleep "
             "0.05; done")));
   // A rank that ignores SIGTERM does not delay the end of a failed job.
-  Background failing(run_command(
-      "--nproc-per-node 2", shell("trap '' TERM; [ $RANK = 0 ] || exit 7; echo pid $$; while :; "
-                                  "do sleep 0.05; done")));
+  Background failing(
+      run_command("--nproc-per-node 2 --grace 600",
+                  shell("trap '' TERM; [ $RANK = 0 ] || exit 7; echo pid $$; while :; "
+                        "do sleep 0.05; done")));
   REQUIRE(saving.says("pid ", 2));
   saving.signal(SIGTERM);
   CHECK_EQ(saving.wait(), 128 + SIGTERM);
   CHECK_EQ(count(saving.out(), "saved"), 2);
-  CHECK_EQ(failing.wait(15), 7);
+  CHECK_EQ(failing.wait(), 7);
   CHECK(all_gone(pids_in(saving.out() + failing.out())));
 }
 

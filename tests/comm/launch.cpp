@@ -161,16 +161,14 @@ TEST_CASE("a rank that does not come is named after the timeout") {
       const std::string message = failure(
           [](const Group& group) {
             group.barrier();
-            if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
+            while (group.rank() == 1 && !group.store().raised())
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
             group.all_reduce(zeros({64})).wait();
           },
-          3,
-          {.transport = transport,
-           .algorithm = algorithm,
-           .timeout = std::chrono::milliseconds(300)},
+          3, {.transport = transport, .algorithm = algorithm, .timeout = std::chrono::seconds(1)},
           3);
       CHECK_MESSAGE(message.starts_with("[all_reduce] collective 2 (f32, 64), step "), message);
-      CHECK_MESSAGE(message.find("waited 0.3 s for rank ") != std::string::npos, message);
+      CHECK_MESSAGE(message.find("waited 1 s for rank ") != std::string::npos, message);
       CHECK_MESSAGE(message.ends_with("ranks present: 0, 2; missing: 1"), message);
     }
 }
@@ -214,7 +212,7 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
 TEST_CASE("a rank that failed while it read keeps no other one waiting") {
   const auto store = make_memory_store();
   const auto make = [&](int rank) {
-    return make_thread_transport({store, rank, 2, std::chrono::seconds(5), "world"});
+    return make_thread_transport({store, rank, 2, std::chrono::seconds(120), "world"});
   };
   auto making = std::async(std::launch::async, make, 1);
   const auto sender = make(0), reader = making.get();
@@ -230,11 +228,11 @@ TEST_CASE("a rank that failed while it read keeps no other one waiting") {
   sender->exchange({&there, 1}, {}, false);
   reader->exchange({}, {&here, 1}, false);
   reader->abandon();
-  CHECK(time_to_abandon() < std::chrono::seconds(1));
+  CHECK(time_to_abandon() < std::chrono::seconds(60));  // not after the timeout
   reader->begin(call, x);
   store->raise("over");
   CHECK_THROWS_WITH_AS(reader->exchange({}, {&here, 1}, false), "over", Error);
-  CHECK(time_to_abandon() < std::chrono::seconds(1));
+  CHECK(time_to_abandon() < std::chrono::seconds(60));  // not after the timeout
 }
 
 TEST_CASE("a rank that never joins is named, too") {

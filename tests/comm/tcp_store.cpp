@@ -19,7 +19,7 @@ namespace {
 
 /// A client that speaks the protocol itself.
 Socket join(const Job& job, const std::string& name) {
-  const auto deadline = Clock::now() + 5s;
+  const auto deadline = Clock::now() + 60s;
   Socket socket = connect_to_store("127.0.0.1", job.server->port(), job.token, 5s);
   send_until(socket, encode({.type = StoreVerb::join, .key = "world", .value = name}), deadline);
   const std::string done = encode({.type = StoreVerb::done});
@@ -37,7 +37,7 @@ TEST_CASE("an exception that ends a rank is no goodbye") {
     throw std::runtime_error("the rank's own");
   } catch (const std::runtime_error&) {
   }
-  CHECK(time_to_alarm(*first) < 1s);
+  CHECK(raised_within(*first));
   CHECK_EQ(first->cause(), first->culprit() + " ended by an exception");
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("a rank that joins when the others have left still gets their alarm") 
   } catch (const std::runtime_error&) {
   }
   const auto second = join_tcp_store(job.options("rank 1"));
-  CHECK(time_to_alarm(*second) < 1s);
+  CHECK(raised_within(*second));
   CHECK(second->cause().ends_with(" ended by an exception"));
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("a scope is new again when its last client has left") {
       return true;
     }
   };
-  const auto deadline = Clock::now() + 5s;  // the server reads a goodbye in its own time
+  const auto deadline = Clock::now() + 60s;  // the server reads a goodbye in its own time
   while (!is_new() && Clock::now() < deadline) std::this_thread::sleep_for(10ms);
   CHECK(is_new());
 }
@@ -88,7 +88,7 @@ TEST_CASE("scopes have keys and an alarm of their own") {
   CHECK_EQ(again->add("counter", 1), 1);
   CHECK_THROWS_AS(again->get("key", 10ms), Error);
   first->raise("over");
-  CHECK(time_to_alarm(*again, 50ms) >= 50ms);
+  CHECK_FALSE(raised_within(*again, 50ms));
   again->set("key", "new");
   CHECK_EQ(again->get("key", 1s), "new");
 }
@@ -170,7 +170,7 @@ TEST_CASE("a client that does not read its answers is lost") {
   const Socket deaf = join(job, "rank 1");
   for (int i = 0; i < 200; ++i)
     send_until(deaf, encode({.type = StoreVerb::get, .key = "key"}), Clock::now() + 1s);
-  CHECK(time_to_alarm(*client) < 30s);  // the server writes 64 MiB meanwhile
+  CHECK(raised_within(*client));  // the server writes 64 MiB meanwhile
   CHECK_EQ(client->cause(), "rank 1 does not read what it asked for");
 }
 
@@ -187,10 +187,10 @@ TEST_CASE("a get that timed out is not answered later") {
   get(5, 10'000);
   send_until(other, encode({.type = StoreVerb::add, .id = 6}), Clock::now() + 1s);
   const std::string counted = encode({.type = StoreVerb::done, .id = 6});
-  CHECK(receive_exactly(other, counted.size(), Clock::now() + 5s) == counted);
+  CHECK(receive_exactly(other, counted.size(), Clock::now() + 60s) == counted);
   client->set("key", "value");
   const std::string only = encode({.type = StoreVerb::done, .id = 5, .value = "value"});
-  CHECK(receive_exactly(other, only.size(), Clock::now() + 5s) == only);
+  CHECK(receive_exactly(other, only.size(), Clock::now() + 60s) == only);
 }
 
 TEST_CASE("a server that cannot go on says why") {
@@ -201,9 +201,9 @@ TEST_CASE("a server that cannot go on says why") {
   const rlimit few{2, before.rlim_max};  // poll() refuses a longer list
   REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
   error_of([&] { client->add("counter", 1); });  // wakes the server up if it sleeps
-  const auto waited = time_to_alarm(*client);
+  const bool raised = raised_within(*client);
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
-  CHECK(waited < 5s);
+  CHECK(raised);
   CHECK_EQ(client->cause(),
            str("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
   CHECK_EQ(error_of([&] { client->set("key", "value"); }), client->cause());

@@ -84,7 +84,11 @@ TEST_CASE_FIXTURE(OnCpu, "a device's threads keep to its processors, wherever ot
   const auto threads_on = [&](int mine) {
     std::atomic<int> pinned{0}, roaming{0};
     std::atomic<std::uint64_t> slow{0};
+    std::atomic<bool> caller_has_a_part{false};
+    const std::thread::id caller = std::this_thread::get_id();
     parallel_for(device, 64, 1, [&](std::int64_t, std::int64_t) {
+      if (std::this_thread::get_id() == caller) caller_has_a_part = true;
+      while (!caller_has_a_part) std::this_thread::yield();
       cpu_set_t set;
       sched_getaffinity(0, sizeof(set), &set);
       const bool here = CPU_COUNT(&set) == 1 && CPU_ISSET(mine, &set);

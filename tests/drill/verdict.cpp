@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Ranks that can still run must have ended this long after the deadline of a collective.
-constexpr std::chrono::seconds kPatience{6};
+constexpr std::chrono::seconds kPatience{60};
 
 /// Processes that still run for this trial.
 std::string orphans(const fs::path& folder) {

@@ -4,11 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
-#include <numeric>
-#include <thread>
 
 #include "../../device.h"
 #include "ringlet/autograd/functions/elementwise.h"
@@ -198,119 +194,5 @@ TEST_CASE("a rank keeps as many micro-batches as the formula says") {
         },
         kRanks);
     CHECK(most == simulate_pipeline(make_pipeline(kind, shape), shape).peak_weight_inputs);
-  }
-}
-
-namespace {
-
-/// A stage of one layer. Every stage has an input, and so the same work.
-using Layer = std::function<Variable(const Variable& x)>;
-
-/// The share of a step that ranks wait. Other programs disturb it: of a few runs the one nearest to
-/// the formula counts. `waits(seconds, waited)` is a rank's share.
-double measured_bubble(PipelineKind kind, const PipelineShape& shape, const Shape& message,
-                       double formula, const std::function<Layer()>& make_layer,
-                       const std::function<double(double seconds, double waited)>& waits) {
-  using Clock = std::chrono::steady_clock;
-  double nearest = 1;
-  for (int attempt = 0; attempt < 10 && std::abs(nearest - formula) > 0.02; ++attempt) {
-    std::vector<double> shares(static_cast<std::size_t>(shape.ranks));
-    comm::launch(
-        [&](const comm::Group& group) {
-          const Layer layer = make_layer();
-          const Variable first(ones(message), true);
-          Pipeline pipeline(group, {[&](int, const Pipeline::Variables& x) -> Pipeline::Variables {
-                              const Variable y = layer(x.empty() ? first : x[0]);
-                              const bool last = group.rank() + 1 == group.size();
-                              return {last ? autograd::sum(y) : y};
-                            }},
-                            [&](int, int) -> std::vector<Pipeline::Message> { return {{message}}; },
-                            {.kind = kind, .micro_batches = shape.micro_batches});
-          pipeline.run();  // connects the ranks
-          group.barrier();
-          const double waited = group.stats().seconds_waited;
-          const auto begin = Clock::now();
-          pipeline.run();
-          group.all_reduce(zeros({1})).wait();  // a rank also waits for the end of the others
-          const std::chrono::duration<double> took = Clock::now() - begin;
-          shares[static_cast<std::size_t>(group.rank())] =
-              waits(took.count(), group.stats().seconds_waited - waited);
-        },
-        shape.ranks);
-    const double share = std::accumulate(shares.begin(), shares.end(), 0.0) / shape.ranks;
-    if (std::abs(share - formula) < std::abs(nearest - formula)) nearest = share;
-  }
-  return nearest;
-}
-
-double bubble_by_formula(PipelineKind kind, const PipelineShape& shape) {
-  return simulate_pipeline(make_pipeline(kind, shape), shape).bubble();
-}
-
-constexpr std::array kMeasuredKinds{PipelineKind::gpipe, PipelineKind::one_f_one_b,
-                                    PipelineKind::zero_bubble};
-
-}  // namespace
-
-// Stages that sleep: their times are known, whatever the processors do.
-TEST_CASE("the measured bubble is that of the formula" * doctest::test_suite("host")) {
-  constexpr PipelineShape kShape{4, 8, 1};
-  constexpr auto kUnit = std::chrono::milliseconds(20);
-  const auto sleeps = [&](const Variable& x, const Variable& weight) {
-    std::this_thread::sleep_for(kUnit);
-    return autograd::record("sleep", x.tensor().clone(), {x, weight},
-                            [&](const Tensor& grad, autograd::Gradients& grads) {
-                              for (std::size_t i = 0; i < 2; ++i) {
-                                if (!grads[i].needed()) continue;
-                                std::this_thread::sleep_for(kUnit);
-                                grads[i].set(grad.clone());
-                              }
-                            });
-  };
-  for (const PipelineKind kind : kMeasuredKinds) {
-    const double formula = bubble_by_formula(kind, kShape);
-    const double measured = measured_bubble(
-        kind, kShape, {1}, formula,
-        [&]() -> Layer {
-          return [&, weight = Variable(ones({1}), true)](const Variable& x) {
-            return sleeps(x, weight);
-          };
-        },
-        [&](double seconds, double) {
-          return 1 -
-                 3 * kShape.micro_batches * std::chrono::duration<double>(kUnit).count() / seconds;
-        });
-    MESSAGE(kPipelines(kind) << ": bubble " << 100 * measured << " % measured, " << 100 * formula
-                             << " % by the formula");
-    CHECK(measured > formula - 0.02);
-    CHECK(measured < formula + 0.08);  // sleeps end late
-  }
-}
-
-// A rank's waits for messages are read, not its work: that depends on the other ranks' use of the
-// memory and of the processor's power.
-TEST_CASE("stages of linear layers wait for the formula's share of a step" *
-          doctest::test_suite("host")) {
-  constexpr PipelineShape kShape{2, 2, 1};  // schedules differ most with few micro-batches
-  constexpr std::int64_t kRows = 256, kColumns = 512;
-  for (const PipelineKind kind : kMeasuredKinds) {
-    const double formula = bubble_by_formula(kind, kShape);
-    const double measured = measured_bubble(
-        kind, kShape, {kRows, kColumns}, formula,
-        [&]() -> Layer {
-          const GeneratorGuard seeded({.seed = 3});
-          std::vector<std::shared_ptr<nn::Linear>> layers;
-          for (int i = 0; i < 4; ++i)
-            layers.push_back(std::make_shared<nn::Linear>(kColumns, kColumns));
-          return [=](Variable x) {
-            for (const auto& layer : layers) x = (*layer)(x);
-            return x;
-          };
-        },
-        [](double seconds, double waited) { return waited / seconds; });
-    MESSAGE(kPipelines(kind) << ": bubble " << 100 * measured << " % measured, " << 100 * formula
-                             << " % by the formula");
-    CHECK(measured > formula - 0.08);
-    CHECK(measured < formula + 0.08);
   }
 }
