@@ -264,7 +264,7 @@ TEST_CASE("the folder of a run is not the model in it, and the refusal names tha
   const std::string texts = (folder / "t.txt").string();
   ringlet::write_file(texts, kTexts);
   check_refused(str("search ", out.string(), " --queries ", texts, " --corpus ", texts), line);
-  check_refused(str("train --model ", out.string(), " --data ", data, " --output ",
+  check_refused(str("train --batch 2 --model ", out.string(), " --data ", data, " --output ",
                     (folder / "new").string()),
                 line);
   CHECK_FALSE(fs::exists(folder / "new"));
