@@ -43,18 +43,18 @@ const AddedTokenMatcher::Pattern* AddedTokenMatcher::longest_at(std::string_view
   return nullptr;
 }
 
-bool AddedTokenMatcher::find(std::string_view text, std::size_t from, Match& match) const {
+bool AddedTokenMatcher::next(std::string_view text, Match& match) const {
   if (patterns_.empty()) return false;
-  for (std::size_t position = from; position < text.size(); ++position) {
+  for (std::size_t position = match.found_end; position < text.size(); ++position) {
     const Pattern* pattern = longest_at(text, position);
     if (pattern == nullptr) continue;
     const std::size_t end = position + pattern->text.size();
     if (!pattern->single_word || is_alone(text, position, end)) {
-      match = {position, end, pattern->id};
+      Match found{position, end, end, pattern->id};
       if (pattern->lstrip)
-        match.begin = std::max(from, unicode::skip_whitespace_before(text, position));
-      if (pattern->rstrip) match.end = unicode::skip_whitespace(text, end);
-      return true;
+        found.begin = std::max(match.end, unicode::skip_whitespace_before(text, position));
+      if (pattern->rstrip) found.end = unicode::skip_whitespace(text, end);
+      if (found.begin < found.end) return match = found, true;  // else the last match took all
     }
     position = end - 1;  // skips the whole of a match inside a word
   }

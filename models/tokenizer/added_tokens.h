@@ -28,18 +28,20 @@ struct AddedToken {
 /// A set of texts to search for; the leftmost match first, then the longest.
 class AddedTokenMatcher {
  public:
+  /// The next match may lie in the white space that rstrip takes, and its `end` be smaller.
   struct Match {
-    std::size_t begin;
-    std::size_t end;
-    std::int32_t id;
+    std::size_t begin = 0;      // with the white space that lstrip takes
+    std::size_t end = 0;        // with the white space that rstrip takes
+    std::size_t found_end = 0;  // of the token itself, where the search continues
+    std::int32_t id = -1;
   };
 
   AddedTokenMatcher() = default;
   /// Takes the tokens with this value of `normalized`.
   AddedTokenMatcher(const std::vector<AddedToken>& tokens, bool normalized,
                     const Normalizer& normalizer);
-  /// The first match at or after `from`; false if there is none.
-  bool find(std::string_view text, std::size_t from, Match& match) const;
+  /// Replaces `match`, at first Match(), by the next one; false if there is none.
+  bool next(std::string_view text, Match& match) const;
 
  private:
   struct Pattern {

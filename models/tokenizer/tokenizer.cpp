@@ -7,6 +7,14 @@
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::models {
+namespace {
+
+/// Empty if `end` is before `begin`.
+std::string_view between(std::string_view text, std::size_t begin, std::size_t end) {
+  return text.substr(begin, std::max(begin, end) - begin);
+}
+
+}  // namespace
 
 /// Derived from the model once.
 struct Tokenizer::Shared {
@@ -81,9 +89,8 @@ void Tokenizer::append_segment(std::string_view text, bool first, Scratch& scrat
   const std::string_view normalized = scratch.normalized;
   std::size_t position = 0;
   AddedTokenMatcher::Match match;
-  while (shared_->normalized.find(normalized, position, match)) {
-    append_words(normalized.substr(position, match.begin - position), first && position == 0,
-                 scratch);
+  while (shared_->normalized.next(normalized, match)) {
+    append_words(between(normalized, position, match.begin), first && position == 0, scratch);
     scratch.ids.push_back(match.id);
     position = match.end;
   }
@@ -93,8 +100,8 @@ void Tokenizer::append_segment(std::string_view text, bool first, Scratch& scrat
 void Tokenizer::append_tokens(std::string_view text, Scratch& scratch) const {
   std::size_t position = 0;
   AddedTokenMatcher::Match match;
-  while (shared_->verbatim.find(text, position, match)) {
-    append_segment(text.substr(position, match.begin - position), position == 0, scratch);
+  while (shared_->verbatim.next(text, match)) {
+    append_segment(between(text, position, match.begin), position == 0, scratch);
     scratch.ids.push_back(match.id);
     position = match.end;
   }

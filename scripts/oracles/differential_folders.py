@@ -274,7 +274,7 @@ def post_processor(folder):
 
 def added_tokens(folder):
     r = folder.random
-    contents = ("foo", "New York", "Caf\u00e9", "ab", "\u4f60", "<extra>", "a b", "[X]", "-")
+    contents = ("foo", "New York", "Caf\u00e9", "ab", "\u4f60", "<extra>", "a b", "[X]", "-", " a", " ab ")
     for content in r.sample(contents, r.randint(1, 3)):
         folder.add_token(content, **{flag: r.random() < 0.5 for flag in (
             "single_word", "lstrip", "rstrip", "normalized", "special")})

@@ -24,9 +24,9 @@ import unicodedata
 import tokenizer_folders
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import WordPiece as WordPieceDecoder
-from tokenizers.models import WordPiece
+from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel, Metaspace
 from tokenizers.processors import BertProcessing, RobertaProcessing, TemplateProcessing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -127,6 +127,35 @@ def lowered_tokenizer(vocab):
     return tokenizer
 
 
+def stripping_tokenizers():
+    """Of each kind, with added tokens that begin in the white space which another one strips."""
+    letters = "axyn[]XYN"
+    pieces = ["[UNK]"] + [prefix + letter for letter in letters for prefix in ("", "##")]
+    wordpiece = Tokenizer(WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    wordpiece.normalizer, wordpiece.pre_tokenizer = BertNormalizer(), BertPreTokenizer()
+    bpe = Tokenizer(BPE({piece: i for i, piece in enumerate(sorted(ByteLevel.alphabet()) + ["\u0120a"])}, [("\u0120", "a")]))
+    bpe.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    unigram = Tokenizer(Unigram([(piece, -i - 1.0) for i, piece in enumerate(["<unk>", "\u2581", "\u2581a", *letters])], 0))
+    unigram.pre_tokenizer = Metaspace(prepend_scheme="first")
+    for tokenizer in (wordpiece, bpe, unigram):
+        for verbatim, strips in (("X", {"rstrip": True}), ("Y", {"lstrip": True})):
+            tokenizer.add_tokens([AddedToken(f"[{verbatim}]", normalized=False, **strips)])
+        tokenizer.add_tokens([AddedToken(" y", normalized=False), AddedToken("\t", normalized=False),
+                              AddedToken("[N]", normalized=True, rstrip=True), AddedToken(" n", normalized=True)])
+        yield tokenizer
+
+
+STRIPPED = ["a[X] y a", "a[X]  y a", "a[X] \u00a0 ya", "[X] y", " [X] y [X] a", "[X]\t a", "[X] \t  a", "[X]\t\t y", "a [Y] y",
+            "a[X]  [Y]  a", "[X] [Y] y[Y]", "a[N] n a", "a[N]  na", "[N] n[N] y", "[X] n[N] n y", "a[N]\t n", "[X]", "[X] ", " y y"]
+
+
+def generate_stripped(path):
+    with open(path, "w", encoding="utf-8") as out:
+        for tokenizer in stripping_tokenizers():
+            ids = [encoding.ids for encoding in tokenizer.encode_batch(STRIPPED)]
+            out.write(json.dumps({"tokenizer": json.loads(tokenizer.to_str()), "texts": STRIPPED, "ids": ids}) + "\n")
+
+
 def case(value, tokenizers):
     entry = {"text": value} if isinstance(value, str) else {"text": value[0], "pair": value[1]}
     for name, tokenizer in tokenizers.items():
@@ -150,6 +179,7 @@ def generate(vocab_folder):
     with open(FOLDER / "cases.jsonl", "w", encoding="utf-8") as out:
         for value in texts() + pairs():
             out.write(json.dumps(case(value, tiny | published)) + "\n")
+    generate_stripped(FOLDER / "stripped.jsonl")
     tokenizer_folders.generate(FOLDER / "folders.jsonl")
     settings = tokenizer_folders.sentence_settings(ROOT / "tests" / "oracles" / "bert")
     (FOLDER / "sentence_settings.json").write_text(json.dumps(settings) + "\n")

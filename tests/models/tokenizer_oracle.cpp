@@ -61,6 +61,23 @@ TEST_CASE("the same after saving and loading") {
   }
 }
 
+TEST_CASE("an added token that begins in the white space which the one before strips") {
+  std::ifstream file(kFolder / "stripped.jsonl");
+  int kinds = 0;
+  for (std::string line; std::getline(file, line); ++kinds) {
+    const json entry = json::parse(line);
+    const TemporaryFolder folder;
+    write_file(folder / "tokenizer.json", entry.at("tokenizer").dump());
+    const Tokenizer tokenizer = Tokenizer::from_file(folder / "tokenizer.json");
+    for (std::size_t i = 0; i < entry.at("texts").size(); ++i) {
+      INFO(entry.at("texts").at(i).dump());
+      CHECK_EQ(tokenizer.encode(entry.at("texts").at(i).get<std::string>()).ids,
+               entry.at("ids").at(i).get<Ids>());
+    }
+  }
+  CHECK_EQ(kinds, 3);
+}
+
 TEST_CASE("a folder's files count as for AutoTokenizer") {
   std::ifstream file(kFolder / "folders.jsonl");
   int folders = 0;

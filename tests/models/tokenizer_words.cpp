@@ -112,15 +112,16 @@ TEST_CASE("added tokens are found leftmost, then longest, alone if asked for") {
   tokens[1] = {.id = 2, .content = "abc"};
   tokens[2] = {.id = 3, .content = "foo", .single_word = true};
   const AddedTokenMatcher matcher(tokens, false, {});
-  AddedTokenMatcher::Match match{};
-  REQUIRE(matcher.find("xabcab", 0, match));
+  AddedTokenMatcher::Match match;
+  REQUIRE(matcher.next("xabcab", match));
   CHECK_EQ(match.id, 2);
   CHECK_EQ(match.begin, 1);
   CHECK_EQ(match.end, 4);
-  REQUIRE(matcher.find("xabcab", match.end, match));
+  REQUIRE(matcher.next("xabcab", match));
   CHECK_EQ(match.id, 1);
-  CHECK_FALSE(matcher.find("xabcab", match.end, match));
-  CHECK_FALSE(matcher.find("xfoo foo\u0301 foo_", 0, match));
-  REQUIRE(matcher.find("\u00E9foo-foo.", 0, match));
+  CHECK_FALSE(matcher.next("xabcab", match));
+  match = {};
+  CHECK_FALSE(matcher.next("xfoo foo\u0301 foo_", match));
+  REQUIRE(matcher.next("\u00E9foo-foo.", match));
   CHECK_EQ(match.begin, 6);
 }
