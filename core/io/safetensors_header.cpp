@@ -9,6 +9,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file_kind.h"
 
 namespace ringlet::safetensors {
 namespace {
@@ -114,6 +115,7 @@ std::string format_name(DType dtype) {
 }
 
 json parse_object(const fs::path& path, std::string_view text) {
+  check_kind(text, path.string());
   std::vector<std::set<std::string>> names;
   const auto unique = [&](int, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::object_start) names.emplace_back();
@@ -132,9 +134,9 @@ json parse_object(const fs::path& path, std::string_view text) {
 }
 
 std::size_t header_bytes(const fs::path& path, std::string_view text) {
+  // The header is an object, so that its length alone cannot be taken for another kind of file.
+  if (text.size() <= kLengthBytes || text[kLengthBytes] != '{') check_kind(text, path.string());
   if (text.size() < kLengthBytes) fail_input(path.string(), ": too short for a safetensors file");
-  if (text.starts_with("version https://git-lfs"))
-    fail_input(path.string(), ": a git-lfs pointer, not the weights; `git lfs pull` fetches them");
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;)
     length = length << 8 | static_cast<unsigned char>(text[i]);
@@ -146,6 +148,7 @@ std::size_t header_bytes(const fs::path& path, std::string_view text) {
 
 void read_metadata(const fs::path& path, const json& value,
                    std::map<std::string, std::string>& metadata) {
+  if (value.is_null()) return;
   if (!value.is_object()) fail_input(path.string(), ": ", kMetadata, " must be an object");
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string())

@@ -8,7 +8,8 @@ TEST_CASE("text from outside is shown in one line of bounded length") {
   CHECK_EQ(quote("a.weight"), "'a.weight'");
   CHECK_EQ(quote(""), "''");
   CHECK_EQ(quote("two\nlines\r\x1b[31m\x7f"), "'two?lines??[31m?'");
-  CHECK_EQ(one_line("a\xC2\x85z"), "a??z");  // a line break beyond ASCII
+  CHECK_EQ(one_line("a\xC2\x85z"), "a??z");                  // a line break beyond ASCII
+  CHECK_EQ(one_line("PAR1\x15\xFF\xE9z\xC3"), "PAR1???z?");  // not UTF-8
   CHECK_EQ(one_line("na\u00EFve \u65E5\u672C"), "na\u00EFve \u65E5\u672C");
   CHECK_EQ(shown(std::string(80, 'a')), std::string(80, 'a'));
   CHECK_EQ(shown(std::string(81, 'a')), std::string(77, 'a') + "...");

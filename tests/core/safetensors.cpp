@@ -127,6 +127,7 @@ TEST_CASE("bad files are named with what is wrong") {
     return error_of(write_raw(folder, header, nbytes));
   };
   CHECK(error("{}", 0).empty());
+  CHECK(error(R"({"__metadata__":null})", 0).empty());
   CHECK(error("{} ", 1) == "tensors cover 0 of 1 bytes of data");
   CHECK(error("[]", 0) == "expected a JSON object");
   CHECK(error("{\"a\":", 0).starts_with("header: "));
@@ -160,7 +161,9 @@ TEST_CASE("bad files are named with what is wrong") {
   write_file(folder / "pointer",
              "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 437967672\n");
   CHECK(error_of(folder / "pointer") ==
-        "a git-lfs pointer, not the weights; `git lfs pull` fetches them");
+        "a git-lfs pointer, not the file itself; `git lfs pull` fetches that");
+  write_file(folder / "pickle", "\x80\x02}q\x01(X\x04");
+  CHECK(error_of(folder / "pickle") == "a Python pickle; convert it to safetensors");
   write_file(folder / "cut", std::string("\xff\0\0\0\0\0\0\0{}", 10));
   CHECK(error_of(folder / "cut") ==
         "header of 255 bytes in a file of 10 bytes; not a safetensors file, or cut short");

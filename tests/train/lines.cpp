@@ -1,6 +1,7 @@
 #include "ringlet/train/data/lines.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 #include "ringlet/tests/gzip.h"
+#include "ringlet/train/data/kept_input.h"
 #include "ringlet/train/data/text.h"
 
 using namespace ringlet;
@@ -123,6 +125,43 @@ TEST_CASE("lines: damaged ZIP archives are refused") {
   ++longer[22];
   ++longer[longer.find("PK\x01\x02") + 24];
   refused(longer);
+}
+
+TEST_CASE("lines: a file of another kind is named, packed or not") {
+  const TemporaryFolder folder;
+  const std::string parquet = "PAR1\x15\x04", path = (folder / "a.parquet").string();
+  const std::string line = ": a Parquet file; convert it to JSON lines, a row each";
+  write_file(path, parquet);
+  CHECK_THROWS_WITH_AS(LineReader{std::filesystem::path(path)}, (path + line).c_str(), InputError);
+  const std::string packed = (folder / "a.gz").string();
+  write_gzip(packed, parquet);
+  CHECK_THROWS_WITH_AS(LineReader{std::filesystem::path(packed)}, (packed + line).c_str(),
+                       InputError);
+  for (const char* name : {"b.gz", "b.zip"}) {
+    write_file(folder / name, "version https://git-lfs.github.com/spec/v1\n");
+    CHECK_THROWS_WITH_AS(LineReader{folder / name},
+                         ((folder / name).string() + ": a git-lfs pointer, not the file itself; "
+                                                     "`git lfs pull` fetches that")
+                             .c_str(),
+                         InputError);
+  }
+}
+
+TEST_CASE("lines: kept inputs are not opened, and belong to one reader") {
+  const TemporaryFolder folder;
+  const std::filesystem::path pipe = folder / "pipe";
+  REQUIRE_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  CHECK(is_read_once(pipe));
+  CHECK(is_read_once("-"));
+  CHECK(is_read_once("/dev/stdin"));
+  CHECK_FALSE(is_read_once(folder.path()));
+  CHECK_FALSE(is_read_once(folder / "none"));
+  keep_input(pipe, "a\nb\n");
+  for (int reader = 0; reader < 2; ++reader)
+    CHECK((all_lines(LineReader(pipe)) == std::vector<std::string>{"a", "b"}));
+  CHECK_THROWS_WITH_AS(keep_input(pipe, ""),
+                       (pipe.string() + ": can be read once, but two options name it").c_str(),
+                       InputError);
 }
 
 TEST_CASE("lines: missing files and folders are named") {

@@ -13,6 +13,7 @@
 #include "ringlet/core/base/nearest.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/file_kind.h"
 
 namespace ringlet::cli {
 namespace {
@@ -39,7 +40,9 @@ std::string text_of(const toml::node& node, const std::string& file) {
 std::vector<Setting> read_settings(const std::string& file) {
   std::vector<Setting> settings;
   try {
-    const toml::table table = toml::parse(read_file(file));
+    const std::string text = read_file(file);
+    check_kind(text, file);
+    const toml::table table = toml::parse(text);
     for (const auto& [key, node] : table) {
       const int line = line_of(key.source());
       if (const auto* array = node.as_array()) {
@@ -52,7 +55,7 @@ std::vector<Setting> read_settings(const std::string& file) {
       }
     }
   } catch (const toml::parse_error& error) {
-    fail_input(file, ":", line_of(error.source()), ": ", error.description());
+    fail_input(file, ":", line_of(error.source()), ": ", shown(error.description(), 200));
   }
   std::ranges::stable_sort(settings, {}, &Setting::line);
   return settings;

@@ -6,6 +6,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/file_kind.h"
 #include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {
@@ -34,6 +35,8 @@ std::vector<std::size_t> read_shape(const ByteSource& source, const std::string&
   read_up_to(source, 4, magic);
   if (magic.size() < 4 || magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte ||
       magic[3] == 0 || magic[3] > kMaxDimensions) {
+    read_up_to(source, kKindBytes, magic);
+    check_kind({reinterpret_cast<const char*>(magic.data()), magic.size()}, name);
     fail_input(name, ": expected an IDX file of unsigned bytes with 1 to ", kMaxDimensions,
                " dimensions");
   }

@@ -1,21 +1,26 @@
 #include "ringlet/train/data/lines.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "ringlet/core/io/file_kind.h"
+#include "ringlet/train/data/kept_input.h"
 #include "ringlet/train/data/zip.h"
 
 namespace ringlet::train {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+static_assert(kKindBytes <= kBlockBytes);
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 struct CloseGzip {
@@ -25,19 +30,8 @@ using GzipFile = std::unique_ptr<gzFile_s, CloseGzip>;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-GzipFile open_gzip(const std::filesystem::path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    fail_input(path.string(), ": expected a file, found a folder");
-  }
-  errno = 0;
-  GzipFile file(gzopen(path.c_str(), "rb"));
-  if (!file) fail_input(path.string(), ": cannot open: ", reason(errno ? errno : ENOMEM));
-  gzbuffer(file.get(), kBlockBytes);
-  if (path.extension() == ".gz" && gzdirect(file.get())) {
-    fail_input(path.string(), ": expected a gzip file");
-  }
-  return file;
+std::string name_of(const std::filesystem::path& path) {
+  return path == "-" ? kStandardInput : path.string();
 }
 
 std::size_t read_gzip(gzFile file, const std::string& name, std::span<char> into) {
@@ -51,13 +45,31 @@ std::size_t read_gzip(gzFile file, const std::string& name, std::span<char> into
   return static_cast<std::size_t>(count);
 }
 
+GzipFile open_gzip(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    fail_input(path.string(), ": expected a file, found a folder");
+  }
+  errno = 0;
+  GzipFile file(path == "-" ? gzdopen(::dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb"));
+  if (!file) fail_input(name_of(path), ": cannot open: ", reason(errno ? errno : ENOMEM));
+  gzbuffer(file.get(), kBlockBytes);
+  if (path.extension() == ".gz" && gzdirect(file.get())) {
+    std::array<char, kKindBytes> head;
+    check_kind({head.data(), read_gzip(file.get(), path.string(), head)}, path.string());
+    fail_input(path.string(), ": expected a gzip file");
+  }
+  return file;
+}
+
 }  // namespace
 
 ByteSource open_bytes(const std::filesystem::path& path) {
+  if (const std::string* kept = kept_input(path)) return bytes_of(*kept);
   if (const auto member = zip_member(path)) return open_zip(*member);
   // std::function copies what it holds, so the handle is shared.
   std::shared_ptr<gzFile_s> file = open_gzip(path);
-  return [file, name = path.string()](std::span<char> into) {
+  return [file, name = name_of(path)](std::span<char> into) {
     return read_gzip(file.get(), name, into);
   };
 }
@@ -72,15 +84,15 @@ ByteSource bytes_of(std::string_view text) {
 
 LineReader::LineReader(ByteSource source, std::string name)
     : source_(std::move(source)), name_(std::move(name)) {
-  while (end_ < kByteOrderMark.size() && refill()) {
+  while (end_ < kKindBytes && refill()) {
   }
-  if (std::string_view(buffer_).substr(0, end_).starts_with(kByteOrderMark)) {
-    begin_ = kByteOrderMark.size();
-  }
+  const std::string_view head = std::string_view(buffer_).substr(0, end_);
+  check_kind(head, name_);
+  if (head.starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
 }
 
 LineReader::LineReader(const std::filesystem::path& path)
-    : LineReader(open_bytes(path), path.string()) {}
+    : LineReader(open_bytes(path), name_of(path)) {}
 
 /// Makes room after the bytes of the unfinished line and reads once. False at the end.
 bool LineReader::refill() {

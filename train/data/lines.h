@@ -12,13 +12,15 @@
 
 namespace ringlet::train {
 
-/// The bytes of a file; a gzip file and a file in a ZIP archive (zip.h) are unpacked. A missing
-/// file, a `.gz` that is not gzip and a damaged or cut gzip file are InputError.
+/// The bytes of a file; a gzip file and a file in a ZIP archive (zip.h) are unpacked. "-" is
+/// standard input. A missing file, a `.gz` that is not gzip and a damaged or cut gzip file are
+/// InputError. Kept inputs (kept_input.h) are not opened.
 ByteSource open_bytes(const std::filesystem::path& path);
 /// The bytes of `text`, which must outlive the source.
 ByteSource bytes_of(std::string_view text);
 
-/// Lines of a source, without their "\n" or "\r\n"; a byte order mark at the start is dropped.
+/// Lines of a source, without their "\n" or "\r\n"; a byte order mark at the start is dropped. A
+/// file that is no text by its first bytes (core/io/file_kind.h) is InputError.
 class LineReader {
  public:
   /// `name` is the file in messages.

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/file_kind.h"
 
 namespace ringlet::train {
 namespace {
@@ -76,7 +78,11 @@ std::optional<ZipMember> zip_member(const std::filesystem::path& path) {
 ByteSource open_zip(const ZipMember& member) {
   const std::shared_ptr<std::remove_pointer_t<unzFile>> archive =
       Archive(unzOpen64(member.archive.c_str()));
-  if (!archive) fail_input(member.archive.string(), ": expected a ZIP archive");
+  if (!archive) {
+    const MappedFile file(member.archive);
+    if (!file.text().starts_with("PK")) check_kind(file.text(), member.archive.string());
+    fail_input(member.archive.string(), ": expected a ZIP archive");
+  }
   const std::string name = find_name(member, archive.get());
   const std::string place = (member.archive / name).string();
   if (unzLocateFile(archive.get(), name.c_str(), kCaseSensitive) != UNZ_OK ||
