@@ -47,6 +47,26 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate cuts embeddings as the folder's truncat
                 "--truncate-dim 33: the model's embeddings have 32 numbers");
 }
 
+TEST_CASE_FIXTURE(ScoredPairs, "evaluate reads standard input and a pipe once") {
+  const std::string pairs =
+      "sentence1,sentence2,score\na dog runs,a dog runs,1\na dog runs,the,0\n";
+  const Outcome from_file = evaluate(pairs.substr(pairs.find('\n') + 1), {"--json"});
+  const std::string model = ringlet::tests_file("oracles/mpnet");
+  const std::string command = ringlet_program() + " evaluate --json --model " + model + " --data ";
+  for (const char* input : {"-", "/dev/stdin"}) {
+    const Outcome piped = run_program("/bin/sh", {"-c", "cat " + data + " | " + command + input});
+    CHECK_EQ(piped.err, "");
+    CHECK_EQ(piped.out, from_file.out);
+  }
+  // Rank 0 reads it.
+  const std::string launched = ringlet_program() + " run -n 2 " + ringlet_program() +
+                               " evaluate --json --model " + model + " --data ";
+  const Outcome of_two = run_program("/bin/sh", {"-c", "cat " + data + " | " + launched + "-"});
+  CHECK_EQ(nlohmann::json::parse(of_two.out)["rows"], 2);
+  check_refused(run_program("/bin/sh", {"-c", "cat " + data + " | " + command + "- --corpus -"}),
+                "standard input: can be read once, but two options name it");
+}
+
 TEST_CASE_FIXTURE(ScoredPairs, "evaluate refuses what has no correlation, by file") {
   check_refused(evaluate("a,b,0.5\nc,d,0.5\ne,f,0.5\n"),
                 data + ": expected scores that differ, found 3 rows of 0.5");

@@ -13,6 +13,7 @@
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/cli/training_data.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
@@ -99,6 +100,7 @@ void print(const EvaluateOptions& options, const EvaluationData& data,
 void evaluate(const EvaluateOptions& options, const comm::Group& world) {
   if (world.rank() == 0 && !options.output.empty())
     check_writable_folder("--output", options.output);
+  read_pipes({options.data, options.corpus, options.queries}, world);
   const EvaluationData data =
       options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
   if (world.rank() == 0 && !data.note.empty()) fmt::print(stderr, "{}\n", data.note);
@@ -121,8 +123,10 @@ void add_evaluate(CLI::App& app) {
   const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(*command, options->model, "A Sentence Transformers folder");
   command
-      ->add_option("--data", options->data,
-                   "Pairs with scores or labels, triplets, relevant pairs or reranking rows")
+      ->add_option(
+          "--data", options->data,
+          "Pairs with scores or labels, triplets, relevant pairs or reranking rows; - reads "
+          "standard input")
       ->required();
   command
       ->add_option("--evaluator", options->evaluator,

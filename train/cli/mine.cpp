@@ -8,6 +8,7 @@
 #include "ringlet/train/cli/mined_rows.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/readers.h"
@@ -44,6 +45,7 @@ train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Gro
 /// By all ranks together, where a launcher started several. Each searches for its share of the
 /// anchors; rank 0 writes.
 void mine(const MineCommand& options, const comm::Group& world) {
+  read_pipes({options.data, options.corpus}, world);
   const train::MiningTexts texts = read_mining_texts(options, world);
   const bool first = world.rank() == 0;
   const models::SentenceEncoder model = open_model(options.search.model, first);

@@ -8,6 +8,7 @@
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/row_writer.h"
@@ -52,6 +53,7 @@ void write(const std::filesystem::path& file, const train::TextsById& queries,
 /// queries; rank 0 writes.
 void search(const SearchCommand& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
+  read_pipes({options.queries, options.corpus}, world);
   const train::TextsById queries = read_documents("--queries", options.queries, world),
                          corpus = read_documents("--corpus", options.corpus, world);
   const models::SentenceEncoder model = open_model(options.search.model, first);

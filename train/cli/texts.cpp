@@ -1,33 +1,15 @@
 #include "ringlet/train/cli/texts.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <system_error>
 
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/lines.h"
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::cli {
-namespace {
-
-std::size_t read_stdin(std::span<char> buffer) {
-  for (;;) {
-    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (n >= 0) return static_cast<std::size_t>(n);
-    if (errno != EINTR)
-      fail_input("standard input: cannot read: ", std::generic_category().message(errno));
-  }
-}
-
-}  // namespace
 
 std::vector<std::string> read_texts(const std::string& input) {
-  train::LineReader lines = input == "-" ? train::LineReader(read_stdin, "standard input")
-                                         : train::LineReader(std::filesystem::path(input));
+  train::LineReader lines{std::filesystem::path(input)};
   std::vector<std::string> texts;
   while (const auto line = lines.next()) {
     if (!models::unicode::is_valid(*line)) lines.fail_here("expected UTF-8 text");

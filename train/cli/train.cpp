@@ -117,6 +117,7 @@ void train_model(TrainOptions options) {
   if (strategy == train::Strategy::dp)
     for (int i = 0; i < options.devices; ++i)
       options.arguments.devices.push_back(device_of_rank(device, i));
+  options.data.readers = environment.world_size;
   TrainPlan plan{options, read_training_data(options.data), {}};
   check_batch(options, plan.data, parts);
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);

@@ -9,6 +9,7 @@
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/evaluators/evaluator.h"
 #include "ringlet/train/search/embedding_cache.h"
@@ -58,6 +59,7 @@ Source read_source(const std::string& text, const DataOptions& options, SharedCo
     if (known || !path) loss = of_option("--data " + text, [&] { return kLosses.parse(name); });
     if (known) file = text.substr(0, colon);
   }
+  read_pipe("--data", file, options.readers);
   if (!loss && !options.loss.empty()) loss = kLosses.parse(options.loss);
   auto dataset =
       std::make_shared<const TextDataset>(columns.read(file, {.columns = options.columns,
@@ -110,6 +112,7 @@ std::vector<EvaluationData> read_eval(const DataOptions& options, const Training
   };
   const std::vector<std::string> names = train::short_names(options.eval);
   std::vector<EvaluationData> all;
+  for (const std::string& file : options.eval) read_pipe("--eval", file, options.readers);
   for (std::size_t i = 0; i < names.size(); ++i)
     all.push_back(read_evaluation_data({.option = "--eval",
                                         .file = options.eval[i],

@@ -31,6 +31,7 @@ struct DataOptions {
   std::string columns;            // renames, "premise=sentence1,…", each of some file's column
   int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
   double score_scale = 1;         // the best score of tables with columns of their own
+  int readers = 1;                // ranks that read each file
   std::uint64_t seed = 0;
 };
 
