@@ -156,6 +156,14 @@ TEST_CASE_FIXTURE(Files, "data that an evaluator cannot use is refused by name")
                 "--similarity: reranking has one, found 2");
   write("pairs.csv", "sentence1,sentence2,label\na,b,0\nc,d,2\n");
   check_refused(command("pairs.csv"), pairs + ": expected labels 0 and 1, found 2");
+  for (const char* row : {"q0\t0\td0\t1\n", "q0 Q0 d0 1\n"}) {
+    write("trec.tsv", row);
+    check_refused(command("trec.tsv"),
+                  path("trec.tsv") +
+                      ":1: relevant pairs of TREC, without a header; expected columns query-id, "
+                      "corpus-id and score: awk 'BEGIN {OFS=\"\\t\"; print \"query-id\", "
+                      "\"corpus-id\", \"score\"} {print $1, $3, $4}'");
+  }
   write("alone.csv", "sentence\na\nb\n");
   check_refused(command("alone.csv"),
                 "--data " + path("alone.csv") +
@@ -201,4 +209,15 @@ TEST_CASE_FIXTURE(Files, "train evaluates by the columns of --eval, and evaluate
                    "type: information-retrieval\n      name: Information Retrieval"));
   }
   CHECK_FALSE(fs::exists(folder / "mnrl/model/classifier.safetensors"));
+
+  // A model in the cache has its classifier, too.
+  fs::create_directories(folder / "models--lab--nli/refs");
+  fs::create_directories(folder / "models--lab--nli/snapshots");
+  ringlet::write_file(folder / "models--lab--nli/refs/main", "a1");
+  fs::create_directory_symlink(folder / "softmax/model", folder / "models--lab--nli/snapshots/a1");
+  const Outcome cached =
+      run_program("/usr/bin/env", {"HF_HUB_CACHE=" + folder.path().string(), ringlet_program(),
+                                   "evaluate", "--model", "lab/nli", "--data", path("pairs.csv")});
+  CHECK_EQ(cached.err, "");
+  CHECK(contains(cached.out, "accuracy"));
 }

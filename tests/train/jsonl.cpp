@@ -63,7 +63,8 @@ TEST_CASE("jsonl: malformed lines are named") {
     }
   };
   CHECK_THROWS_WITH_AS(read_all("{\"a\": }\n"),
-                       "a.jsonl:2: expected a JSON object, malformed at column 7", InputError);
+                       "a.jsonl:2: expected a JSON object, malformed at column 7: unexpected '}'",
+                       InputError);
   CHECK_THROWS_WITH_AS(read_all("\n\"text\""), "a.jsonl:3: expected a JSON object", InputError);
   for (const char* other : {"[1, 2]", "1", "-1", "0.5", "true", "null"})
     CHECK_THROWS_WITH_AS(read_all(other), "a.jsonl:2: expected a JSON object", InputError);
@@ -71,5 +72,20 @@ TEST_CASE("jsonl: malformed lines are named") {
   CHECK_THROWS_AS(read_all("{\"a\": 1e999}"), InputError);
   CHECK_THROWS_AS(read_all("{\"a\": \"cut"), InputError);
   CHECK_THROWS_AS(read_all("{\"a\": \"\xFF\"}"), InputError);
+  for (const std::string number : {"NaN", "Infinity"})
+    CHECK_THROWS_WITH_AS(read_all("{\"a\": " + number + ", \"b\": 1}"),
+                         ("a.jsonl:2: expected a number or null at column 7, found " + number +
+                          ", which is not JSON")
+                             .c_str(),
+                         InputError);
+  CHECK_THROWS_WITH_AS(read_all("{\"a\": \"\\ud83d\"}"),
+                       "a.jsonl:2: expected a JSON object, malformed at column 14: invalid string: "
+                       "surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF",
+                       InputError);
+  for (const char* array : {"[{\"a\": 1},", " [", "[\n{\"a\": 1}]", "[\"a\"]"})
+    CHECK_THROWS_WITH_AS(open(array),
+                         "a.jsonl:1: a JSON array; expected JSON lines, an object each: "
+                         "jq -c '.[]' a.jsonl",
+                         InputError);
   CHECK_THROWS_AS(read_all(std::string(100'000, '[')), InputError);  // deep, and never closed
 }

@@ -92,9 +92,10 @@ void check_classes(const EvaluationSource& source, const TextDataset& dataset) {
 
 /// The kind that the columns of a file determine without its rows.
 std::optional<EvaluatorKind> kind_of_file(const EvaluationSource& source) {
-  const std::vector<std::string> columns =
-      train::open_rows(train::LineReader(source.file), train::parse_renames(source.columns))
-          ->columns();
+  const auto rows =
+      train::open_rows(train::LineReader(source.file), train::parse_renames(source.columns));
+  train::refuse_trec(*rows);
+  const std::vector<std::string> columns = rows->columns();
   if (train::is_qrels(columns)) return EvaluatorKind::retrieval;
   if (train::is_reranking(columns)) return EvaluatorKind::reranking;
   return std::nullopt;

@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+
 namespace ringlet::train {
 
 /// Collects the members of the outermost object while the parser runs. It builds no tree, so that
@@ -23,6 +26,7 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
   /// In the line's order; a repeated key appears once, with its last value.
   std::vector<Member> members;
   std::size_t error_column = 0;  // 0: well-formed, but no object
+  std::string error_reason;
 
   bool null() override { return set(Kind::null); }
   bool boolean(bool) override { return set(Kind::other); }
@@ -46,9 +50,24 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::detail::exception&) override {
+                   const nlohmann::detail::exception& error) override {
     error_column = position;
+    // "[tag] parse error at line 1, column 9: syntax error while parsing value - REASON; last read"
+    const std::string_view what = error.what();
+    const std::size_t dash = what.find(" - ");
+    if (dash != what.npos) error_reason = what.substr(dash + 3, what.find("; ", dash) - dash - 3);
     return false;
+  }
+
+  /// Why the parser stopped in `line`.
+  std::string complaint(std::string_view line) const {
+    if (error_column == 0) return "expected a JSON object";
+    const std::string_view rest = line.substr(std::min(error_column - 1, line.size()));
+    if (rest.starts_with("NaN") || rest.starts_with("Infinity"))
+      return str("expected a number or null at column ", error_column, ", found ",
+                 rest.substr(0, rest.find_first_of(",} ")), ", which is not JSON");
+    return str("expected a JSON object, malformed at column ", error_column,
+               error_reason.empty() ? "" : ": ", shown(error_reason, 160));
   }
 
  private:

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <unordered_set>
 
 #include "ringlet/core/base/number.h"
@@ -72,11 +74,26 @@ bool is_qrels(const std::vector<std::string>& columns) {
          has_column(columns, "score");
 }
 
+void refuse_trec(const RowReader& rows) {
+  const std::vector<std::string> columns = rows.columns();
+  std::istringstream words(columns.size() == 1 ? columns[0] : "");
+  const std::vector<std::string> fields =
+      columns.size() == 1 ? std::vector<std::string>(std::istream_iterator<std::string>(words), {})
+                          : columns;
+  if (fields.size() != 4 || !parse_number<int>(fields[3])) return;
+  if (fields[1] != "0" && fields[1] != "Q0") return;
+  fail_input(rows.name(),
+             ":1: relevant pairs of TREC, without a header; expected columns query-id, ",
+             "corpus-id and score: awk 'BEGIN {OFS=\"\\t\"; print \"query-id\", \"corpus-id\", ",
+             "\"score\"} {print $1, $3, $4}'");
+}
+
 RetrievalData read_retrieval(const RetrievalFiles& files) {
   const auto beside = [&](const fs::path& given, const char* stem) {
     return read_texts_by_id(given.empty() ? find_beside(files.relevant, stem) : given);
   };
   const std::unique_ptr<RowReader> rows = open_rows(LineReader(files.relevant), {});
+  refuse_trec(*rows);
   if (!is_qrels(rows->columns()))
     fail_input(rows->name(), ":1: expected columns query-id, corpus-id and score");
   RetrievalData data{

@@ -9,6 +9,8 @@
 
 namespace ringlet::train {
 
+class RowReader;
+
 struct TextsById {
   std::vector<std::string> ids = {};  // distinct
   std::vector<std::string> texts = {};
@@ -28,6 +30,9 @@ TextsById read_texts_by_id(const std::filesystem::path& path, bool numbered = fa
 
 /// The columns of a file of relevant documents: a query's id, a document's id and a score.
 bool is_qrels(const std::vector<std::string>& columns);
+
+/// InputError if the first row is one of TREC's relevant pairs: "query 0 document score".
+void refuse_trec(const RowReader& rows);
 
 struct RetrievalFiles {
   std::filesystem::path relevant;  // columns query-id, corpus-id, score; a score above 0 counts

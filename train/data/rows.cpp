@@ -114,8 +114,7 @@ class JsonlRows : public RowReader {
     if (!line) return false;
     object_ = {};
     if (nlohmann::json::sax_parse(line->begin(), line->end(), &object_)) return true;
-    fail_here("expected a JSON object",
-              object_.error_column > 0 ? str(", malformed at column ", object_.error_column) : "");
+    fail_here(object_.complaint(*line));
   }
 
   LineReader lines_;
@@ -123,6 +122,12 @@ class JsonlRows : public RowReader {
   Renames renames_;
   bool pending_ = false;
 };
+
+bool begins_json_array(std::string_view line) {
+  if (!line.starts_with('[')) return false;
+  const std::string_view item = strip(line.substr(1));
+  return item.empty() || item.starts_with('{') || item.starts_with('[') || item.starts_with('"');
+}
 
 Delimited dialect_of(std::string_view name, std::string_view first) {
   if (name.ends_with(".gz")) name.remove_suffix(3);
@@ -169,6 +174,9 @@ std::unique_ptr<RowReader> open_rows(LineReader lines, const Renames& renames) {
     first = lines.peek();
   }
   if (!first) fail_input(lines.name(), ": empty: expected at least one row");
+  if (begins_json_array(strip(*first)))
+    fail_input(lines.name(), ":1: a JSON array; expected JSON lines, an object each: jq -c '.[]' ",
+               lines.name());
   if (strip(*first).starts_with('{')) return std::make_unique<JsonlRows>(std::move(lines), renames);
   const Delimited dialect = dialect_of(lines.name(), *first);
   return std::make_unique<DelimitedRows>(std::move(lines), dialect, renames);

@@ -60,8 +60,8 @@ class RowReader {
 bool has_column(const std::vector<std::string>& columns, std::string_view name);
 
 /// Opens a file of JSON lines if the first one begins with "{"; of tab separated values if its name
-/// ends in .tsv, or if the first line has more tabs than commas; else of CSV. An empty file is
-/// InputError.
+/// ends in .tsv, or if the first line has more tabs than commas; else of CSV. An empty file
+/// and a JSON array are InputError.
 std::unique_ptr<RowReader> open_rows(LineReader lines, const Renames& renames);
 
 }  // namespace ringlet::train
