@@ -149,7 +149,9 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path,
   if (mpnet) c.type_vocab_size = 0;
   check_sizes(c, j.source());
 
-  j.require(activation_key(distilbert), "gelu");
+  // Both compute with erf.
+  if (j.get_or<json>(activation_key(distilbert), "gelu") != json("gelu_python"))
+    j.require(activation_key(distilbert), "gelu");
   if (distilbert) j.require("sinusoidal_pos_embds", false);
   j.require("position_embedding_type", "absolute");
   for (const char* decoders : {"is_decoder", "add_cross_attention", "is_encoder_decoder"})

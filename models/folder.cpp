@@ -160,8 +160,7 @@ void check_bare(const fs::path& folder) {
       fail_input(path.string(), ": chat templates are not supported without modules.json");
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
     if (const fs::path path = folder / name; path_exists(path))
-      JsonObject(parse_json(read_file(path), path.string()), path.string())
-          .require("chat_template", nullptr);
+      JsonObject(path).require("chat_template", nullptr);
   JsonObject config(folder / "config.json");
   const auto heads = config.get_or("architectures", json::array());
   if (!heads.is_array() || heads.empty() || !heads[0].is_string()) return;

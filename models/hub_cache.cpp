@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "ringlet/core/io/file.h"
 
@@ -26,15 +27,21 @@ fs::path cache() {
 fs::path cached_folder(const fs::path& model) {
   const std::string name = model.string();
   const std::size_t slash = name.find('/');
-  const bool is_name = slash != 0 && slash != std::string::npos &&
-                       name.find('/', slash + 1) == std::string::npos && !name.starts_with('.');
+  const bool is_name = !name.empty() && slash != 0 && !name.starts_with('.') &&
+                       (slash == name.npos || name.find('/', slash + 1) == name.npos);
   if (!is_name || folder_exists(model)) return model;
-  const fs::path folder =
-      cache() / ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1));
-  if (!path_exists(folder / "refs/main")) return model;
-  std::string commit = read_file(folder / "refs/main");
-  commit.erase(commit.find_last_not_of(" \n") + 1);
-  return folder / "snapshots" / commit;
+  const std::vector<std::string> names =
+      slash == name.npos ? std::vector{"sentence-transformers--" + name, name}
+                         : std::vector{name.substr(0, slash) + "--" + name.substr(slash + 1)};
+  for (const fs::path& place : {variable("SENTENCE_TRANSFORMERS_HOME"), cache()})
+    for (const std::string& each : names) {
+      const fs::path folder = place / ("models--" + each);
+      if (place.empty() || !path_exists(folder / "refs/main")) continue;
+      std::string commit = read_file(folder / "refs/main");
+      commit.erase(commit.find_last_not_of(" \n") + 1);
+      return folder / "snapshots" / commit;
+    }
+  return model;
 }
 
 }  // namespace ringlet::models

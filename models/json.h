@@ -13,6 +13,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/models/tokenizer/json_node.h"
 
 namespace ringlet::models {
 
@@ -26,8 +27,7 @@ class JsonObject {
     if (!object_.is_object()) fail_input(source_, ": expected a JSON object");
   }
   explicit JsonObject(const std::filesystem::path& path)
-      : JsonObject(nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false),
-                   path.string()) {}
+      : JsonObject(read_json(path), path.string()) {}
 
   const std::string& source() const { return source_; }
   bool empty() const { return object_.empty(); }

@@ -50,6 +50,15 @@ SafeTensors open_weights(const fs::path& folder, bool transformer) {
   return SafeTensors::open(folder);
 }
 
+/// The tensor is missing, or has a wrapper's prefix: "module.", "_orig_mod.", "0.auto_model.".
+[[noreturn]] void refuse_missing(const SafeTensors& file, const std::string& name) {
+  for (const std::string& other : file.names())
+    if (other.ends_with('.' + name))
+      fail_input(file.path().string(), ": tensor ", quote(name), " is missing, ", quote(other),
+                 " is there: save the model without the wrapper that adds the prefix");
+  fail_input(file.path().string(), ": tensor ", quote(name), " is missing");
+}
+
 // In storage of its own, so that it moves and is written by itself. f32 stays in the mapping; other
 // dtypes do until they are first looked at, so that a rank that keeps a shard converts no more.
 Tensor weight(const SafeTensors& file, const std::string& name) {
@@ -99,7 +108,7 @@ std::vector<std::string> load_weights(const fs::path& folder, nn::Module& module
   bool all_f32 = true;
   for (const nn::NamedParameter& named : module.named_parameters()) {
     const auto found = in_file.find(named.name);
-    if (found == in_file.end()) fail_input(source, ": tensor ", quote(named.name), " is missing");
+    if (found == in_file.end()) refuse_missing(file, named.name);
     const std::string& name = found->second;
     if (file.shape(name) != named.parameter.shape())
       fail_input(source, ": tensor ", quote(name), " has shape ", file.shape(name),

@@ -122,8 +122,7 @@ std::shared_ptr<SentenceModule> read_module(const ModuleEntry& entry, std::int64
   const fs::path path = entry.folder / "config.json";
   // Releases before 6 write none for Normalize.
   const bool optional = entry.type == "Normalize" && !path_exists(path);
-  JsonObject j(optional ? json::object() : json::parse(read_file(path), nullptr, false),
-               path.string());
+  JsonObject j(optional ? json::object() : read_json(path), path.string());
   const GeneratorGuard undisturbed(default_generator());  // its first weights are replaced
   const auto module = kReaders.at(entry.type)(j, width, unused_keys);
   if (module->parameters().empty()) return module;
@@ -149,7 +148,7 @@ ordered_json list_entry(std::size_t i, const std::string& path, const std::strin
 
 std::vector<ModuleEntry> read_module_list(const fs::path& list,
                                           std::vector<std::string>& unused_keys) {
-  const json modules = json::parse(read_file(list), nullptr, false);
+  const json modules = read_json(list);
   if (!modules.is_array() || modules.empty())
     fail_input(list.string(), ": expected a list of modules");
   std::vector<ModuleEntry> entries;

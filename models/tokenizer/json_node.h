@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -18,8 +19,9 @@ namespace ringlet::models {
 
 inline constexpr std::int64_t kMostIds = std::numeric_limits<std::int32_t>::max();
 
-/// Parses the text of the file `source`.
+/// Parses the text of the file `source`; InputError says what the file is if it is no JSON.
 nlohmann::json parse_json(std::string_view text, const std::string& source);
+nlohmann::json read_json(const std::filesystem::path& path);
 
 /// A value inside a file, with its path of keys for messages.
 class JsonNode {

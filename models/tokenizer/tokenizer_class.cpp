@@ -95,6 +95,9 @@ void add_tokens(std::span<const AddedToken> tokens, TokenizerModel& model,
     model.added_tokens.push_back(std::move(token));
   }
   if (appended.empty()) return;
+  if (!vocabulary.can_grow())
+    fail_input(source, ": has equal lines, or blank ones at its end; a line is expected for token ",
+               quote(appended.front()));
   std::vector<std::string> pieces;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) pieces.emplace_back(vocabulary.piece(id));
   pieces.insert(pieces.end(), appended.begin(), appended.end());

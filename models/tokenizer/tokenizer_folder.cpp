@@ -152,18 +152,45 @@ TokenizerModel extend(TokenizerModel model, std::span<const AddedToken> added,
   return model;
 }
 
+/// The usual names of RobertaTokenizer's special tokens, where the settings have none.
+void name_roberta_roles(TokenizerConfig& config) {
+  constexpr std::pair<const char*, const char*> kUsual[] = {
+      {"bos_token", "<s>"}, {"eos_token", "</s>"},  {"unk_token", "<unk>"},  {"sep_token", "</s>"},
+      {"cls_token", "<s>"}, {"pad_token", "<pad>"}, {"mask_token", "<mask>"}};
+  for (const auto& [key, content] : kUsual)
+    config.roles.emplace(key, AddedToken{.content = content});
+}
+
+[[noreturn]] void refuse_missing(const fs::path& folder) {
+  for (const char* pieces : {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model"})
+    if (path_exists(folder / pieces))
+      fail_input(
+          (folder / pieces).string(), ": is not read; convert it to tokenizer.json with ",
+          "python -c \"from transformers import AutoTokenizer; AutoTokenizer.from_pretrained('",
+          folder.string(), "').save_pretrained('", folder.string(), "')\"");
+  fail_input(folder.string(),
+             ": expected tokenizer.json, vocab.txt, or vocab.json and merges.txt; ",
+             "none is there");
+}
+
 TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config) {
   const fs::path file = folder / "tokenizer.json";
   const fs::path vocab = folder / "vocab.txt";
   std::optional<TokenizerModel> whole;
-  if (path_exists(file)) {
-    whole = parse_tokenizer_json(MappedFile(file).text(), file.string(), &config.unused_keys);
-  } else if (!path_exists(vocab)) {
-    fail_input(folder.string(), ": expected tokenizer.json or vocab.txt, neither is there");
-  }
-  const std::string source = whole ? file.string() : vocab.string();
   auto [name, named_by] = find_class(folder, config);
   if (name.ends_with("Fast")) name.erase(name.size() - 4);
+  std::string source = vocab.string();
+  if (path_exists(file)) {
+    source = file.string();
+    whole = parse_tokenizer_json(MappedFile(file).text(), source, &config.unused_keys);
+  } else if (const fs::path bpe = folder / "vocab.json";
+             name == "RobertaTokenizer" && path_exists(bpe)) {
+    source = bpe.string();
+    whole = read_bpe_files(bpe, folder / "merges.txt");
+    name_roberta_roles(config);
+  } else if (!path_exists(vocab)) {
+    refuse_missing(folder);
+  }
   std::optional<TokenizerFamily> family;
   if (!name.empty()) family = family_of(name, named_by);
   const std::vector<AddedToken> added = read_added(folder, config, whole ? &*whole : nullptr);

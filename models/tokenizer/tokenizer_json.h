@@ -18,6 +18,9 @@ namespace ringlet::models {
 /// appended to `unused_keys`, "FILE: 'key'" each.
 TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source,
                                     std::vector<std::string>* unused_keys = nullptr);
+/// A byte-level BPE tokenizer of the older files vocab.json and merges.txt, without special tokens.
+TokenizerModel read_bpe_files(const std::filesystem::path& vocab,
+                              const std::filesystem::path& merges);
 std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_length);
 
 inline constexpr const char* kTokenRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",

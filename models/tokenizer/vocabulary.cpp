@@ -2,14 +2,30 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/file_kind.h"
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
 namespace {
+
+/// `line` without white space at its end, as transformers reads pieces.
+std::string_view trimmed(std::string_view line) {
+  return line.substr(0, unicode::skip_whitespace_before(line, line.size()));
+}
+
+/// Gives pieces that occur again later a name that no word has. Returns whether there are any.
+bool rename_repeated(std::vector<std::string>& pieces) {
+  std::unordered_map<std::string, std::size_t> last;
+  for (std::size_t id = 0; id < pieces.size(); ++id) last[pieces[id]] = id;
+  for (std::size_t id = 0; id < pieces.size(); ++id)
+    if (last.at(pieces[id]) != id) pieces[id] = str("[repeated ", id, "]");
+  return last.size() < pieces.size();
+}
 
 /// Spreads the state over all bits: the low bits of FNV alone are weak.
 std::uint64_t mix(std::uint64_t state) {
@@ -37,16 +53,20 @@ Vocabulary::Vocabulary(std::span<const std::string> pieces, std::string_view sou
 Vocabulary Vocabulary::from_file(const std::filesystem::path& path) {
   const MappedFile file(path);
   std::string_view text = file.text();
+  check_kind(text, path.string());
   std::vector<std::string> pieces;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    pieces.emplace_back(line);
+    pieces.emplace_back(trimmed(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  const std::size_t lines = pieces.size();
+  while (!pieces.empty() && pieces.back().empty()) pieces.pop_back();
   if (pieces.empty()) fail_input(path.string(), ": expected one word piece a line, it is empty");
-  return Vocabulary(pieces, path.string());
+  const bool repeated = rename_repeated(pieces);
+  Vocabulary vocabulary(pieces, path.string());
+  vocabulary.can_grow_ = !repeated && pieces.size() == lines;
+  return vocabulary;
 }
 
 std::string_view Vocabulary::text(std::int32_t id) const {

@@ -21,7 +21,9 @@ class Vocabulary {
   /// Piece i gets id i. Pieces are UTF-8 and distinct, otherwise InputError that begins with
   /// `source` and names the two ids.
   explicit Vocabulary(std::span<const std::string> pieces, std::string_view source = "vocabulary");
-  /// One piece per line; id = line number from 0 (vocab.txt of BERT and MPNet).
+  /// One piece per line without white space at its end; id = line number from 0 (vocab.txt of BERT
+  /// and MPNet). The last of equal pieces counts; the others keep their ids without a text. Blank
+  /// lines at the end are none.
   static Vocabulary from_file(const std::filesystem::path& path);
 
   std::int32_t size() const { return static_cast<std::int32_t>(ends_.size()); }
@@ -36,6 +38,9 @@ class Vocabulary {
   static std::uint64_t hash(std::uint64_t state, std::string_view bytes);
   /// find(head, tail), given the hash of both.
   std::int32_t find(std::uint64_t hash, std::string_view head, std::string_view tail) const;
+  /// False for a file with equal lines or blank ones at its end. There transformers gives a new
+  /// piece an id that a line has.
+  bool can_grow() const { return can_grow_; }
   /// Bytes of the longest piece.
   std::size_t longest() const { return longest_; }
 
@@ -51,6 +56,7 @@ class Vocabulary {
   std::vector<std::size_t> ends_;  // piece i is bytes_[ends_[i - 1], ends_[i])
   std::vector<Slot> slots_;        // open addressing, a power of two, at most half full
   std::size_t longest_ = 0;
+  bool can_grow_ = true;
 };
 
 }  // namespace ringlet::models

@@ -63,6 +63,8 @@ def chosen():
     yield folder("no file names a class", {"do_lower_case": True}, model=None)
     yield folder("class of config.json", {"do_lower_case": True}, model=BERT | {"tokenizer_class": "PreTrainedTokenizerFast"})
     bert, file = {"tokenizer_class": "BertTokenizer"}, {"tokenizer_class": "TokenizersBackend"}
+    yield folder("equal lines in vocab.txt, white space behind pieces", bert, None,
+                 **{"vocab.txt": VOCAB.replace("cats", "the \n\ncats\t\ncat\n\n")})
     more = tokenizer_json(added=[{"id": 17} | token("Foo", special=False)])
     for side in (bert, file):
         name = side["tokenizer_class"]

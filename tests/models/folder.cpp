@@ -580,9 +580,74 @@ TEST_CASE("a model in Hugging Face's cache is found by its name, and a folder co
     check_same(SentenceEncoder::from_pretrained("lab/small"), model.load());
     CHECK(cached_folder(model.path()) == model.path());
     CHECK(cached_folder("lab/large") == "lab/large");
+    CHECK(cached_folder("small") == "small");
+    fs::rename(repository, cache / "models--sentence-transformers--small");
+    check_same(SentenceEncoder::from_pretrained("small"), model.load());
     CHECK_THROWS_WITH_AS(check_model_name("lab/large"),
                          doctest::Contains("unknown model 'lab/large'; expected"), InputError);
   });
+}
+
+TEST_CASE("the cache of Sentence Transformers comes before that of Hugging Face") {
+  const TemporaryFolder home, hub;
+  for (const auto& [cache, name] : {std::pair(&home, "a"), std::pair(&hub, "b")}) {
+    fs::create_directories(*cache / "models--bert-small/refs");
+    write_file(*cache / "models--bert-small/refs/main", name);
+  }
+  fs::create_directories(hub / "models--lab--small/refs");
+  write_file(hub / "models--lab--small/refs/main", "c");
+  with_environment({{"SENTENCE_TRANSFORMERS_HOME", home.path()}, {"HF_HUB_CACHE", hub.path()}},
+                   [&] {
+                     CHECK(cached_folder("bert-small") == home / "models--bert-small/snapshots/a");
+                     CHECK(cached_folder("lab/small") == hub / "models--lab--small/snapshots/c");
+                   });
+}
+
+TEST_CASE("names of tensors with a wrapper's prefix are named, gelu_python is gelu") {
+  for (const char* prefix : {"module.", "_orig_mod.", "0.auto_model."}) {
+    const ModelFolder folder("bert");
+    folder.rewrite([&](const std::string& name) { return prefix + name; });
+    check_refused(folder, "model.safetensors",
+                  str("tensor 'embeddings.word_embeddings.weight' is missing, '", prefix,
+                      "embeddings.word_embeddings.weight' is there: save the model without the "
+                      "wrapper that adds the prefix"));
+  }
+  const ModelFolder folder("bert");
+  folder.set("config.json", {{"hidden_act", "gelu_python"}});
+  check_same(folder.load(), ModelFolder("bert").load());
+}
+
+TEST_CASE("git-lfs pointers in place of a folder's files are named") {
+  for (const char* file : {"config.json", "modules.json", "1_Pooling/config.json", "tokenizer.json",
+                           "tokenizer_config.json", "sentence_bert_config.json",
+                           "config_sentence_transformers.json", "model.safetensors"}) {
+    const ModelFolder folder("bert");
+    write_file(folder / file, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7\n");
+    check_refused(folder, file,
+                  "a git-lfs pointer, not the file itself; `git lfs pull` fetches that");
+  }
+}
+
+TEST_CASE("RobertaTokenizer from vocab.json and merges.txt alone") {
+  const ModelFolder folder("roberta");
+  const nlohmann::json words = folder.read("tokenizer.json").at("model");
+  folder.write("vocab.json", words.at("vocab"));
+  std::string merges = "#version: 0.2\n";
+  for (const nlohmann::json& merge : words.at("merges"))
+    merges +=
+        (merge.is_string() ? merge.get<std::string>()
+                           : merge[0].get<std::string>() + ' ' + merge[1].get<std::string>()) +
+        '\n';
+  write_file(folder / "merges.txt", merges);
+  const SentenceEncoder whole = folder.load();
+  fs::remove(folder / "tokenizer.json");
+  check_same(folder.load(), whole);
+  write_file(folder / "tokenizer_config.json", "{}");  // config.json names the class
+  for (const char* text : {"a dog runs", " <s> two<mask> cats", "na\u00EFve"})
+    CHECK(folder.load().tokenizer().encode(text).ids == whole.tokenizer().encode(text).ids);
+  write_file(folder / "merges.txt", merges + "a b c\n");
+  CHECK_THROWS_WITH_AS(folder.load(), doctest::Contains(": expected two pieces, found 'a b c'"),
+                       InputError);
 }
 
 TEST_CASE("names of published sizes name the published model, and tiny has none") {

@@ -181,7 +181,9 @@ TEST_CASE("a folder with vocab.txt alone") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(
       Tokenizer::from_pretrained(folder.path()),
-      (folder.path().string() + ": expected tokenizer.json or vocab.txt, neither is there").c_str(),
+      (folder.path().string() +
+       ": expected tokenizer.json, vocab.txt, or vocab.json and merges.txt; none is there")
+          .c_str(),
       InputError);
   write_file(folder / "vocab.txt", kVocab);
   const Tokenizer tokenizer = Tokenizer::from_pretrained(folder.path());
@@ -232,7 +234,8 @@ TEST_CASE("settings that AutoTokenizer follows and this class does not are refus
            "tokenizer_class: 'TokenizersBackend' needs tokenizer.json, it is not there");
 }
 
-TEST_CASE("vocab.txt: line ends of both kinds, no line twice") {
+TEST_CASE(
+    "vocab.txt: line ends of both kinds; as in transformers, the last of equal lines counts") {
   const TemporaryFolder folder;
   const std::string path = (folder / "vocab.txt").string();
   write_file(path, "a\r\nb\n\u00E9");
@@ -244,10 +247,41 @@ TEST_CASE("vocab.txt: line ends of both kinds, no line twice") {
   CHECK_THROWS_WITH_AS(models::Vocabulary::from_file(path),
                        (path + ": expected one word piece a line, it is empty").c_str(),
                        InputError);
-  write_file(path, "a\nb\na\n");
-  CHECK_THROWS_WITH_AS(models::Vocabulary::from_file(path),
-                       (path + ": expected distinct pieces, 2 and 0 are both 'a'").c_str(),
+  write_file(path, "a\nb \n\na\u00A0\n\nc\n\n \n");  // transformers: a 3, b 1, '' 4, c 5
+  const models::Vocabulary repeated = models::Vocabulary::from_file(path);
+  CHECK_EQ(repeated.size(), 6);
+  CHECK_EQ(repeated.find("a"), 3);
+  CHECK_EQ(repeated.find("b"), 1);
+  CHECK_EQ(repeated.find("c"), 5);
+  CHECK_FALSE(repeated.can_grow());
+  CHECK(vocabulary.can_grow());
+}
+
+TEST_CASE("a vocab.txt with equal lines saves and loads, but takes no further token") {
+  const TemporaryFolder folder, saved;
+  write_file(folder / "vocab.txt", std::string(kVocab) + "a\nx\na \n\n");
+  write_file(folder / "tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer"})");
+  const Tokenizer tokenizer = Tokenizer::from_pretrained(folder.path());
+  tokenizer.save(saved.path());
+  CHECK(tokenizer.encode("a x").ids == Tokenizer::from_pretrained(saved.path()).encode("a x").ids);
+  write_file(folder / "tokenizer_config.json",
+             R"({"tokenizer_class": "BertTokenizer", "extra_special_tokens": ["<new>"]})");
+  CHECK_THROWS_WITH_AS(Tokenizer::from_pretrained(folder.path()),
+                       ((folder / "vocab.txt").string() +
+                        ": has equal lines, or blank ones at its end; a line is expected for token "
+                        "'<new>'")
+                           .c_str(),
                        InputError);
+}
+
+TEST_CASE("a folder with nothing but SentencePiece's file names the conversion") {
+  const TemporaryFolder folder;
+  write_file(folder / "sentencepiece.bpe.model", "\n");
+  CHECK_THROWS_WITH_AS(
+      Tokenizer::from_pretrained(folder.path()),
+      doctest::Contains("sentencepiece.bpe.model: is not read; convert it to tokenizer.json with "
+                        "python -c \"from transformers import AutoTokenizer; "),
+      InputError);
 }
 
 TEST_CASE("saving into a folder that is not there") {
