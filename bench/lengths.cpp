@@ -22,7 +22,8 @@ Lengths::Lengths(const std::filesystem::path& histogram) {
     fail_input(histogram.string(), ": expected \"lengths\": [[premise, hypothesis, count], ...]");
   double tokens = 0;
   for (const auto& row : j["lengths"]) {
-    if (!row.is_array() || row.size() != 3 || row[0] < 1 || row[1] < 1 || row[2] < 1)
+    const auto is_count = [](const auto& value) { return value.is_number_integer() && value >= 1; };
+    if (!row.is_array() || row.size() != 3 || !std::ranges::all_of(row, is_count))
       fail_input(histogram.string(), ": expected [premise, hypothesis, count], found ",
                  shown(row.dump()));
     const std::int64_t premise = row[0], hypothesis = row[1], count = row[2];

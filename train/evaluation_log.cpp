@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {
 
@@ -13,20 +12,15 @@ std::vector<LoggedEvaluation> logged_evaluations(const std::filesystem::path& me
   std::vector<LoggedEvaluation> rows;
   if (metrics.empty() || !path_exists(metrics)) return rows;
   std::string loss = "-";
-  LineReader lines(metrics);
-  while (const auto line = lines.next()) {
-    const auto json = nlohmann::ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !json.contains("step") || !json.contains("epoch"))
-      lines.fail_here("expected an object with a step and an epoch");
-    if (json.contains("loss")) {
-      loss = json["loss"].is_number() ? fmt::format("{:.4f}", json["loss"].get<double>()) : "nan";
+  for (const MetricsLine& line : read_metrics(metrics)) {
+    const auto is_loss = [](const auto& value) { return value.first == "loss"; };
+    if (const auto found = std::ranges::find_if(line.values, is_loss); found != line.values.end()) {
+      loss = found->second ? fmt::format("{:.4f}", *found->second) : "nan";
       continue;
     }
-    LoggedEvaluation& row =
-        rows.emplace_back(LoggedEvaluation{json["step"], json["epoch"], loss, {}});
-    for (const auto& [name, value] : json.items())
-      if (name != "step" && name != "epoch" && value.is_number())
-        row.metrics.emplace_back(name, value.get<double>());
+    LoggedEvaluation& row = rows.emplace_back(LoggedEvaluation{line.step, line.epoch, loss, {}});
+    for (const auto& [name, value] : line.values)
+      if (value) row.metrics.emplace_back(name, *value);
   }
   return rows;
 }

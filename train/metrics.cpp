@@ -12,7 +12,9 @@
 #include <system_error>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {
 namespace {
@@ -97,11 +99,34 @@ void trim_csv(const std::filesystem::path& path, std::int64_t step) {
   if (found && kept != text) write_file(path, kept);
 }
 
+std::vector<MetricsLine> read_metrics(const std::filesystem::path& path) {
+  std::vector<MetricsLine> all;
+  LineReader lines(path);
+  while (const auto text = lines.next()) {
+    const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    const auto is = [&](const char* key, bool (Json::*of_type)() const noexcept) {
+      return json.is_object() && json.contains(key) && (json[key].*of_type)();
+    };
+    if (!is("step", &Json::is_number_integer) || !is("epoch", &Json::is_number))
+      lines.fail_here("expected an object with a step and an epoch");
+    MetricsLine& line = all.emplace_back(MetricsLine{json["step"], json["epoch"], {}});
+    for (const auto& [name, value] : json.items()) {
+      if (name == "step" || name == "epoch") continue;
+      if (!value.is_number() && !value.is_null())
+        lines.fail_here("expected a number in ", quote(name), ", found ", shown(value.dump()));
+      line.values.emplace_back(name,
+                               value.is_null() ? std::nullopt : std::optional(value.get<double>()));
+    }
+  }
+  return all;
+}
+
 MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard)
     : path_(std::move(path)) {
   const auto is_kept = [&](const std::string& line) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    return json.is_object() && json.value("step", step + 1) <= step;
+    return json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
+           json["step"].get<std::int64_t>() <= step;
   };
   const bool continues = step > 0 && path_exists(path_);
   write_file(path_, continues ? complete_lines(read_file(path_), is_kept) : "");

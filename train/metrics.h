@@ -43,11 +43,20 @@ void append_csv(const std::filesystem::path& path, std::string_view header,
 /// append_csv: a stopped run may have left them. A table without a column "steps" stays unchanged.
 void trim_csv(const std::filesystem::path& path, std::int64_t step);
 
+/// A line of metrics.jsonl; null is a value that was not finite.
+struct MetricsLine {
+  std::int64_t step = 0;
+  double epoch = 0;
+  std::vector<std::pair<std::string, std::optional<double>>> values;
+};
+/// InputError "FILE:LINE: …" for a line without a step and an epoch.
+std::vector<MetricsLine> read_metrics(const std::filesystem::path& path);
+
 class MetricsWriter {
  public:
-  /// Continues `path` after `step`. Lines of later steps and an incomplete last line, which a
-  /// stopped run may have left, are removed. With step 0 the file starts empty. With `tensorboard`
-  /// the same figures go to event files in its folder (see EventWriter).
+  /// Continues `path` after `step`. Lines of later steps and without a step, and an incomplete last
+  /// line, which a stopped run may have left, are removed. With step 0 the file starts empty. With
+  /// `tensorboard` the same figures go to event files in its folder (see EventWriter).
   MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard = false);
 
   /// Appends {"step": …, "epoch": …, NAME: …}: integers without a fraction, null for values that

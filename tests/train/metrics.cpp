@@ -10,6 +10,7 @@
 
 using namespace ringlet;
 using namespace ringlet::train;
+using namespace std::string_literals;
 
 TEST_CASE("metrics are one JSON object a line") {
   TemporaryFolder folder;
@@ -30,6 +31,27 @@ TEST_CASE("a resumed run keeps the lines up to its step, whole ones only") {
   CHECK(read_file(path) == "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"epoch\":1}\n");
   MetricsWriter fresh(path, 0);
   CHECK(read_file(path).empty());
+}
+
+TEST_CASE("a line of metrics with a value of the wrong type is named, or dropped on resuming") {
+  TemporaryFolder folder;
+  const auto path = folder / "metrics.jsonl";
+  const std::string good = "{\"step\":1,\"epoch\":0.5,\"loss\":null}\n";
+  for (const char* bad : {"{\"step\":\"2\",\"epoch\":1}", "{\"step\":2.5,\"epoch\":1}",
+                          "{\"step\":2,\"epoch\":[]}", "{\"step\":2}", "3"}) {
+    write_file(path, good + bad + "\n");
+    CHECK_THROWS_WITH_AS(
+        read_metrics(path),
+        str(path.string(), ":2: expected an object with a step and an epoch").c_str(), InputError);
+  }
+  write_file(path, good + "{\"step\":2,\"epoch\":1,\"loss\":\"x\"}\n");
+  CHECK_THROWS_WITH_AS(read_metrics(path),
+                       str(path.string(), ":2: expected a number in 'loss', found \"x\"").c_str(),
+                       InputError);
+  write_file(path, good + "{\"step\":\"1\"}\n");
+  MetricsWriter(path, 2);
+  CHECK(read_file(path) == good);
+  CHECK(read_metrics(path).at(0).values.at(0) == std::pair("loss"s, std::optional<double>()));
 }
 
 TEST_CASE("tables get a line each time, and a header once") {

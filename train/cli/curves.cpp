@@ -1,12 +1,11 @@
 #include "ringlet/train/cli/curves.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/data/lines.h"
+#include "ringlet/train/metrics.h"
 
 namespace ringlet::cli {
 namespace {
@@ -45,22 +44,17 @@ std::vector<Series> smoothed(const std::vector<Series>& series) {
 void draw_curves(const std::filesystem::path& metrics, const std::filesystem::path& svg,
                  const std::vector<train::Level>& levels) {
   // The fields of a training line besides the losses.
-  const std::set<std::string> other{"step",         "epoch",          "lr",           "grad_norm",
-                                    "pairs_per_s",  "tokens_per_s",   "data_wait_ms", "page_faults",
+  const std::set<std::string> other{"lr",           "grad_norm",      "pairs_per_s",
+                                    "tokens_per_s", "data_wait_ms",   "page_faults",
                                     "mapped_bytes", "threads_started"};
   std::vector<Series> losses, scores;
-  train::LineReader lines(metrics);
-  while (const auto line = lines.next()) {
-    const auto json = nlohmann::ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !json.contains("step"))
-      lines.fail_here("expected an object with a step");
-    for (const auto& [name, value] : json.items()) {
-      if (other.contains(name) || !value.is_number()) continue;
+  for (const train::MetricsLine& line : train::read_metrics(metrics))
+    for (const auto& [name, value] : line.values) {
+      if (other.contains(name) || !value) continue;
       Series& series = series_of(is_loss(name) ? losses : scores, name);
-      series.x.push_back(json["step"].get<double>());
-      series.y.push_back(value.get<double>());
+      series.x.push_back(static_cast<double>(line.step));
+      series.y.push_back(*value);
     }
-  }
   // The mean over different losses says little beside each of them.
   if (losses.size() > 1 && losses[0].name == "loss" && losses[1].name.starts_with("loss_"))
     losses.erase(losses.begin());

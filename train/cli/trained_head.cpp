@@ -2,6 +2,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/models/hub_cache.h"
 #include "ringlet/nn/module_file.h"
 
 namespace ringlet::cli {
@@ -25,7 +26,7 @@ void save_head(models::SoftmaxLoss& loss, const std::filesystem::path& folder) {
 }
 
 int head_labels(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / kHead;
+  const std::filesystem::path path = models::cached_folder(folder) / kHead;
   if (!path_exists(path)) return 0;
   const SafeTensors file = SafeTensors::open(path);
   if (!file.contains("weight") || file.shape("weight").dim() != 2)
@@ -36,7 +37,7 @@ int head_labels(const std::filesystem::path& folder) {
 std::shared_ptr<models::SoftmaxLoss> read_head(const std::filesystem::path& folder,
                                                const models::SentenceEncoder& encoder) {
   const auto loss = std::make_shared<models::SoftmaxLoss>(encoder, head_labels(folder));
-  nn::load_module(classifier_of(*loss), folder / kHead);
+  nn::load_module(classifier_of(*loss), models::cached_folder(folder) / kHead);
   return loss;
 }
 
