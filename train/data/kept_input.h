@@ -1,4 +1,4 @@
-// Inputs whose bytes come only once, and are then kept for the process: pipes and standard input.
+// Inputs that can be read only once, pipes and standard input, kept for the process.
 #pragma once
 
 #include <filesystem>
