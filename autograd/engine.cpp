@@ -35,9 +35,7 @@ class Engine {
     bool owned = false;
   };
   struct Earlier {
-    bool operator()(const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) const {
-      return a->sequence() < b->sequence();
-    }
+    bool operator()(const auto& a, const auto& b) const { return a->sequence() < b->sequence(); }
   };
 
   static void run_leaf(const Variable& root, const Tensor& grad) {
@@ -124,7 +122,7 @@ class Engine {
   BackwardOptions options_;
   std::unordered_map<const Node*, Pending> nodes_;
   std::unordered_map<VariableState*, std::int64_t> leaf_uses_;
-  std::map<std::shared_ptr<LeafObserver>, std::vector<VariableState*>> observers_;
+  std::map<std::shared_ptr<LeafObserver>, std::vector<VariableState*>, Earlier> observers_;
   std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, Earlier> ready_;
 };
 

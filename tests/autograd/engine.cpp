@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <array>
+#include <optional>
+
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/autograd/functions/view.h"
@@ -83,6 +86,33 @@ TEST_CASE("an observer hears what a backward reaches, gives memory, and hears wh
   const HookHandle hook = x.register_ready_hook([] { fail("a hook throws"); });
   CHECK_THROWS_WITH_AS(sum(x).backward(), "a hook throws", Error);
   CHECK(recorder->heard == "begin 1;failed");
+}
+
+TEST_CASE("observers begin and end in the order of their construction, wherever they lie") {
+  struct Recorder final : LeafObserver {
+    explicit Recorder(std::string& heard) : heard(heard) {}
+    void backward_begins(std::span<VariableState* const> reached) override {
+      heard += "begin " + reached[0]->name + ";";
+    }
+    void backward_ends() override { heard += "end;"; }
+    std::string& heard;
+  };
+  for (const bool rises : {true, false}) {
+    std::string heard;
+    std::array<std::optional<Recorder>, 2> places;
+    Variable total(tensor({0.f}));
+    std::vector<std::shared_ptr<Recorder>> recorders;
+    for (const char* name : {"first", "second"}) {
+      auto& place = places[rises == recorders.empty() ? 0 : 1];
+      recorders.emplace_back(&place.emplace(heard), [](Recorder*) {});
+      const Variable x(tensor({1.f}), true);
+      x.set_name(name);
+      x.state()->observer = recorders.back();
+      total = total + x;
+    }
+    total.backward();
+    CHECK(heard == "begin first;begin second;end;end;");
+  }
 }
 
 TEST_CASE("without recording nothing is remembered") {
