@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <span>
 #include <thread>
@@ -19,18 +20,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Contiguous entries: lengths, key, value; the last of a key counts. Pages cost memory once used.
+// Contiguous entries: lengths, key, value. Each bucket chains those of its keys, the latest first:
+// that of a key counts. Pages cost memory once used.
 struct Pages {
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kBuckets = std::size_t{1} << 14;
   enum : std::uint32_t { quiet, writing, raised };
   std::atomic<std::uint32_t> alarm{quiet};  // without the mutex: a stopped rank may hold that
   char cause[4000 + 1] = {};                // written once, between `writing` and `raised`
   pthread_mutex_t mutex;
-  std::size_t used = 0;  // advanced last, so that a killed writer leaves no partial entry
+  std::size_t used = 0;
+  std::uint32_t heads[kBuckets] = {};  // 1 + the offset of an entry; 0: none
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
 };
 
 struct Entry {
+  std::uint32_t next;  // as in `heads`
   std::uint32_t key;
   std::uint32_t value;
 };
@@ -43,16 +48,33 @@ std::shared_ptr<Pages> share_pages() {
   return {new (shared) Pages, [](Pages* pages) { munmap(pages, Pages::kBytes); }};
 }
 
+// A rank holds the mutex for microseconds, unless it is stopped (SIGSTOP) meanwhile.
+constexpr std::chrono::seconds kLongestHold{5};
+
 class SharedLock {
  public:
-  explicit SharedLock(pthread_mutex_t& mutex) : mutex_(mutex) {
-    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
+  explicit SharedLock(Pages& pages) : mutex_(pages.mutex) {
+    const auto deadline = Clock::now() + kLongestHold;
+    int result = 0;
+    while ((result = lock_for_a_while()) == ETIMEDOUT) {
+      if (pages.alarm.load() == Pages::raised) fail(pages.cause);
+      RINGLET_CHECK(Clock::now() < deadline, "[store] in use by another rank for ",
+                    seconds_of(kLongestHold), " s: that rank is stopped");
+    }
+    if (result == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
   }
   ~SharedLock() { pthread_mutex_unlock(&mutex_); }
   SharedLock(const SharedLock&) = delete;
   SharedLock& operator=(const SharedLock&) = delete;
 
  private:
+  int lock_for_a_while() {
+    timespec until{};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ++until.tv_sec;
+    return pthread_mutex_clocklock(&mutex_, CLOCK_MONOTONIC, &until);
+  }
+
   pthread_mutex_t& mutex_;
 };
 
@@ -71,7 +93,7 @@ class MemoryStore final : public Store {
   // runs. A kill within these few bytes is practically impossible.
   void set(const std::string& key, const std::string& value) override {
     constexpr std::size_t kShort = 20;  // the digits of any number
-    const SharedLock lock(pages_->mutex);
+    const SharedLock lock(*pages_);
     const auto last = find(key);
     if (last.data() && last.size() == value.size() && value.size() <= kShort)
       std::memcpy(last.data(), value.data(), value.size());
@@ -84,7 +106,7 @@ class MemoryStore final : public Store {
     constexpr std::chrono::microseconds kFirstNap{20}, kLongestNap{1000};
     for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
       {
-        const SharedLock lock(pages_->mutex);
+        const SharedLock lock(*pages_);
         if (const auto value = find(key); value.data()) return {value.begin(), value.end()};
       }
       RINGLET_CHECK(Clock::now() < deadline, "[store] nobody set '", key, "' within ",
@@ -94,7 +116,7 @@ class MemoryStore final : public Store {
   }
 
   std::int64_t add(const std::string& key, std::int64_t amount) override {
-    const SharedLock lock(pages_->mutex);
+    const SharedLock lock(*pages_);
     const std::string counter = "+" + key;  // separate from the values of the same key
     if (!find(counter).data()) append(counter, std::string(sizeof(amount), '\0'));
     const auto number = find(counter);
@@ -125,19 +147,23 @@ class MemoryStore final : public Store {
  private:
   /// The value of a key; without data if there is none.
   std::span<char> find(const std::string& key) const {
-    std::span<char> found;
-    for (std::size_t at = 0; at < pages_->used;) {
-      Entry entry;
-      std::memcpy(&entry, pages_->bytes() + at, sizeof(entry));
-      char* text = pages_->bytes() + at + sizeof(entry);
-      if (key.compare(0, key.npos, text, entry.key) == 0) found = {text + entry.key, entry.value};
-      at += sizeof(entry) + entry.key + entry.value;
+    Entry entry{};
+    for (std::uint32_t at = head(key); at > 0; at = entry.next) {
+      char* text = pages_->bytes() + at - 1;
+      std::memcpy(&entry, text, sizeof(entry));
+      text += sizeof(entry);
+      if (key.compare(0, key.npos, text, entry.key) == 0) return {text + entry.key, entry.value};
     }
-    return found;
+    return {};
   }
 
+  std::uint32_t& head(const std::string& key) const {
+    return pages_->heads[std::hash<std::string>()(key) % Pages::kBuckets];
+  }
+
+  // A killed writer leaves no partial entry, as the head of its chain is set last.
   void append(const std::string& key, const std::string& value) {
-    const Entry entry{static_cast<std::uint32_t>(key.size()),
+    const Entry entry{head(key), static_cast<std::uint32_t>(key.size()),
                       static_cast<std::uint32_t>(value.size())};
     const std::size_t nbytes = sizeof(entry) + key.size() + value.size();
     RINGLET_CHECK(sizeof(Pages) + pages_->used + nbytes <= Pages::kBytes, "[store] no room for '",
@@ -146,7 +172,9 @@ class MemoryStore final : public Store {
     std::memcpy(to, &entry, sizeof(entry));
     std::memcpy(to + sizeof(entry), key.data(), key.size());
     std::memcpy(to + sizeof(entry) + key.size(), value.data(), value.size());
+    const auto at = static_cast<std::uint32_t>(pages_->used);
     pages_->used += nbytes;
+    std::atomic_ref(head(key)).store(at + 1, std::memory_order_release);
   }
 
   const std::shared_ptr<Pages> pages_ = share_pages();

@@ -126,6 +126,42 @@ TEST_CASE("memory store: what one process sets, adds or had set before it was ki
                        "[store] no room for 'big'", Error);
 }
 
+TEST_CASE(
+    "memory store: a rank that is stopped while it uses the store keeps no other one waiting") {
+  const auto store = make_memory_store();
+  store->set("large", std::string(std::size_t{8} << 20, 'x'));
+  const pid_t child = fork();
+  if (child == 0)
+    while (true) store->get("large", 1s);
+  std::string message;
+  // Most of the child's time is spent in the store.
+  for (int attempt = 0; attempt < 100 && message.empty(); ++attempt) {
+    std::this_thread::sleep_for(1ms * attempt);
+    kill(child, SIGSTOP);
+    CHECK(waitpid(child, nullptr, WUNTRACED) == child);
+    try {
+      store->add("n", 1);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    kill(child, SIGCONT);
+  }
+  CHECK(message == "[store] in use by another rank for 5 s: that rank is stopped");
+  kill(child, SIGSTOP);
+  store->raise("over");  // needs no lock
+  CHECK(store->cause() == "over");
+  kill(child, SIGKILL);
+  CHECK(waitpid(child, nullptr, 0) == child);
+  CHECK(store->get("large", 1s).size() == std::size_t{8} << 20);
+}
+
+TEST_CASE("memory store: any number of keys, the latest value of each") {
+  const auto store = make_memory_store();
+  for (const int round : {0, 1})
+    for (int i = 0; i < 20000; ++i) store->set(str("key ", i), str(round, "-", i));
+  for (int i = 0; i < 20000; ++i) REQUIRE(store->get(str("key ", i), 1s) == str("1-", i));
+}
+
 TEST_CASE("memory store: the first cause of an alarm counts, from any rank") {
   const auto store = make_memory_store();
   CHECK(!store->raised());
