@@ -33,13 +33,13 @@ struct SentenceBounds {
   std::int64_t sentences;
   std::int64_t tokens;
 
-  /// Whether sentence `s` lies within the tokens, the first at their begin, the last at their end,
-  /// and has as many tokens as count.
+  /// Whether sentence `s` lies within the tokens, the first at their begin, the last at their end.
+  /// Tokens that count must exist, and be at least one.
   RINGLET_HOST_DEVICE bool hold(std::int64_t s) const {
     const std::int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
     return (s > 0 ? begin >= 0 : begin == 0) && begin <= end &&
            (s + 1 < sentences ? end <= tokens : end == tokens) &&
-           (!lengths || (lengths[s] >= 0 && lengths[s] <= end - begin));
+           (!lengths || (lengths[s] > 0 && lengths[s] <= end - begin));
   }
 };
 

@@ -228,7 +228,7 @@ TEST_CASE("sentences that do not tile the tokens are named") {
   refused(ids_of({1, 3}), "0 is tokens 1 to 3");
   refused(ids_of({0, 2, 1 << 20}), "1 is tokens 2 to 1048576");
   CHECK_THROWS_AS(attention(x, ids_of({0}), {.heads = 2}), Error);
-  for (const Ids& lengths : {Ids{2, 2}, Ids{-1, 1}}) {
+  for (const Ids& lengths : {Ids{2, 2}, Ids{-1, 1}, Ids{0, 1}}) {
     CHECK_THROWS_AS(
         attention(x, ids_of({0, 2, 3}), {.heads = 2, .lengths = ids_of(lengths)}).out.to_vector(),
         Error);
