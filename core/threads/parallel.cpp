@@ -73,7 +73,8 @@ class ThreadPool {
       for (int i = 1; i < threads; ++i) workers_.push_back(start_thread([this] { work(); }));
     } catch (const std::system_error& error) {
       stop();
-      fail("[threads] only ", workers_.size() + 1, " of ", threads, " start: ", error.what());
+      fail("[threads] only ", workers_.size() + 1, " of ", threads,
+           " start: ", error.code().message());
     }
   }
 

@@ -320,7 +320,9 @@ TEST_CASE("ranks that find no thread to run on end those that have one") {
       _exit(1);
     } catch (const Error& error) {
       const std::string expected = alone ? "rank 2: " : "rank 0: ";
-      _exit(std::string(error.what()).starts_with(expected + "Resource temporarily") ? 0 : 2);
+      _exit(std::string(error.what()).starts_with(expected + "cannot start a thread: Resource")
+                ? 0
+                : 2);
     }
   }
   int status = -1;

@@ -17,12 +17,15 @@ namespace ringlet::train {
 class Workers {
  public:
   explicit Workers(std::size_t n) : errors_(n), all_(static_cast<std::ptrdiff_t>(n)) {
-    for (std::size_t i = 1; i < n; ++i) threads_.push_back(start_thread([this, i] { work(i); }));
+    try {
+      for (std::size_t i = 1; i < n; ++i) threads_.push_back(start_thread([this, i] { work(i); }));
+    } catch (...) {
+      for (std::size_t i = threads_.size() + 1; i < n; ++i) all_.arrive_and_drop();
+      stop();
+      throw;
+    }
   }
-  ~Workers() {
-    start(nullptr);
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Workers() { stop(); }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -38,6 +41,11 @@ class Workers {
   }
 
  private:
+  void stop() {
+    start(nullptr);
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   void start(const std::function<void(std::size_t)>* job) {
     job_ = job;
     all_.arrive_and_wait();

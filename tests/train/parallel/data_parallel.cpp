@@ -3,12 +3,15 @@
 
 #include <doctest/doctest.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
+#include "../../core/child.h"
 #include "../../delayed_device.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
 #include "ringlet/autograd/functions/elementwise.h"
@@ -17,6 +20,7 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/convnet.h"
+#include "ringlet/train/parallel/workers.h"
 #include "ringlet/train/update_rules.h"
 #include "tiny.h"
 
@@ -292,4 +296,21 @@ TEST_CASE("GPUs that do not read the first one's memory are said once, as a grou
             "[dp] cuda:0 has no peer access to cuda:1: copies between such GPUs go through pinned "
             "memory of the host; `ringlet info` shows which read each other's");
   }
+}
+
+TEST_CASE("workers of which some cannot start are an error, not the end of the program" *
+          doctest::test_suite("host")) {
+  CHECK(exit_code_of([] {
+          std::size_t pages = 0;
+          std::ifstream("/proc/self/statm") >> pages;
+          // Room for the stacks of a few threads.
+          const rlimit little{pages * 4096 + (std::size_t{1} << 26), RLIM_INFINITY};
+          if (setrlimit(RLIMIT_AS, &little) != 0) return 1;
+          try {
+            const Workers workers(1000);
+          } catch (const std::system_error& error) {
+            return std::string(error.what()).starts_with("cannot start a thread: ") ? 0 : 2;
+          }
+          return 3;
+        }) == 0);
 }
