@@ -1,11 +1,13 @@
 // Makes ranks fail at random steps of a small training. Their peers must end in time and name the
-// rank, the step and the collective; the restarted job must end like an undisturbed one.
+// rank, the step and the collective; the restarted job must end like an undisturbed one. With
+// --seconds it runs random programs of collectives instead of trainings.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <sstream>
 
+#include "programs.h"
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/signals.h"
 #include "ringlet/core/base/error.h"
@@ -27,6 +29,8 @@ struct Options {
   std::vector<std::string> faults;
   std::uint64_t seed = 1;
   Job job = Job::ddp;
+  int seconds = 0;
+  std::uint64_t first = 0;
 };
 
 /// A folder that is removed when the drill ends.
@@ -111,10 +115,15 @@ End undisturbed_run(Job job, TransportKind transport, const fs::path& folder) {
   return end;
 }
 
-/// The chosen faults that ranks over this transport can have.
-std::vector<Fault> faults_of(const Options& options, TransportKind transport) {
+TransportKind cpu_transport(const std::string& text) {
+  const TransportKind transport = comm::parse_transport(text);
   if (transport == TransportKind::nccl)
     fail_input("--transport nccl: is for tensors on GPUs, and a drill's are on a CPU");
+  return transport;
+}
+
+/// The chosen faults that ranks over this transport can have.
+std::vector<Fault> faults_of(const Options& options, TransportKind transport) {
   std::vector<Fault> faults;
   for (std::size_t i = 1; i < kFaults.size(); ++i) {
     const auto fault = static_cast<Fault>(i);
@@ -161,7 +170,7 @@ std::string place_of(const Trial& trial) {
 
 int run_trials(const Options& options) {
   for (const std::string& text : options.transports)  // before anything runs
-    faults_of(options, comm::parse_transport(text));
+    faults_of(options, cpu_transport(text));
   const comm::Signals signals;  // outlives the folder
   const WorkFolder work;
   int failed = 0, number = 0;
@@ -189,6 +198,14 @@ int run_trials(const Options& options) {
   return failed == 0 ? 0 : 1;
 }
 
+int run(const Options& options) {
+  if (options.seconds == 0) return run_trials(options);
+  Programs programs{options.seed, options.first, std::chrono::seconds(options.seconds), {}};
+  for (const std::string& text : options.transports)
+    programs.transports.push_back(cpu_transport(text));
+  return run_programs(programs) == 0 ? 0 : 1;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app{"Makes ranks fail at random steps: all must end well, and restart", "drill"};
   Options options;
@@ -206,7 +223,14 @@ int parse_and_run(int argc, char** argv) {
       app, "--job", options.job, kJobs,
       "What the ranks train: digits under DDP, or a sentence encoder in a pipeline or in slices");
   cli::add_seed(app, options.seed, "Draws the ranks and the steps");
-  return cli::parse(app, argc, argv) ? run_trials(options) : 0;
+  CLI::Option* const seconds =
+      cli::add_number(app, "--seconds", options.seconds, 1, 1'000'000,
+                      "Runs random programs of collectives for so long, instead of trainings");
+  cli::add_number(app, "--first", options.first, 0, 1'000'000'000, "Number of the first program")
+      ->needs(seconds);
+  for (const char* of_trainings : {"--trials", "--faults", "--job"})
+    seconds->excludes(of_trainings);
+  return cli::parse(app, argc, argv) ? run(options) : 0;
 }
 
 }  // namespace
