@@ -37,6 +37,7 @@ void GroupState::connect() {
     fail_input("[group] ", name(options.algorithm),
                " is for ranks that are threads of one process, and these meet over ",
                name(given_nccl ? TransportKind::nccl : host_kind), ": choose ring or direct");
+  *member.unwinds = false;
 }
 
 Algorithm GroupState::algorithm(Op op, Device device) const {
@@ -75,8 +76,8 @@ std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) con
 Group::Group(std::shared_ptr<Store> store, int rank, int size, GroupOptions options,
              const std::string& id) {
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
-  state_ = std::make_shared<GroupState>(
-      Membership{std::move(store), rank, size, options.timeout, id, options.on_note}, options);
+  state_ = GroupState::shared({std::move(store), rank, size, options.timeout, id, options.on_note},
+                              options);
 }
 
 // All worlds of one are the same.

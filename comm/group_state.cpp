@@ -126,7 +126,7 @@ void GroupState::run(Collective& collective) {
 }
 
 void GroupState::abandon(Collective& collective, const std::exception& error) {
-  if (!member.store->raised()) member.store->raise(str("rank ", member.me(), ": ", error.what()));
+  if (!member.store->raised()) member.store->raise(of_rank(member.me(), error.what()));
   if (nccl) nccl->abandon();
   if (host) host->abandon();
   try {

@@ -6,6 +6,8 @@
 // it. The queue only enqueues the work: no host thread waits for its completion.
 #pragma once
 
+#include <exception>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,19 +34,13 @@ void check_root(Op op, int root, int size);
 struct GroupState {
   /// `connects_late`: the first transfer makes the transports, on the thread that runs it.
   GroupState(Membership member, GroupOptions options, bool connects_late = false);
-  /// Peers learn over the host's transport that this rank has left. A communicator's end may take
-  /// until they leave, too.
-  ~GroupState() {
-    end_transfers();
-    queue->drain();
-    if (nccl) host.reset();
-  }
-  /// Ends the group if an exception ends this rank: no peer may meet its transfers in flight. The
-  /// cause is not known here yet; Launch adds it.
-  void end_transfers() noexcept;
-  static std::string ended_in_flight(int rank) {
-    return str("rank ", rank, " has ended, with a transfer in flight");
-  }
+  ~GroupState();
+  /// A group. Its end waits for work in flight. An exception does not wait, as it may be caught or
+  /// raise the alarm: that work ends on a thread of `parent`; without one, the alarm is raised.
+  static std::shared_ptr<GroupState> shared(Membership member, GroupOptions options,
+                                            std::weak_ptr<GroupState> parent = {});
+  bool is_idle() const;                                         // in its lanes and in `ending`, too
+  bool end_later(std::unique_ptr<GroupState>& group) noexcept;  // false: no thread can be started
   /// Makes the transports and engines; returns when all ranks have come.
   void connect();
   /// The group in which `from` sends to `to`. Neither waits for the other here.
@@ -79,10 +75,7 @@ struct GroupState {
   void abandon(Collective& collective, const std::exception& error);
   std::shared_ptr<Collective> all_reduce_wide(const Collective& narrow);
   std::shared_ptr<Collective> reduce_scatter_wide(const Collective& narrow);
-
   GroupStats stats() const;
-
-  // ---- in a capture
 
   struct ReplaysInLine;
   void check_ready_for_capture(const Collective& collective);
@@ -103,7 +96,9 @@ struct GroupState {
   std::uint64_t sequence = 0;
   std::uint64_t bytes_sent = 0;
   int subgroups = 0;
-  bool replays_in_line = false;  // whether the graph being captured has one
+  const int exceptions = std::uncaught_exceptions();
+  std::vector<std::future<void>> ending;  // subgroups
+  bool replays_in_line = false;           // whether the graph being captured has one
   std::shared_ptr<Queue> queue =
       std::make_shared<Queue>([this](Collective& collective) { run(collective); });
 };

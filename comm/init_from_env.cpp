@@ -4,6 +4,7 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/base/error.h"
@@ -95,8 +96,6 @@ Group init_from_env(GroupOptions options) {
   static std::atomic_flag called;
   RINGLET_CHECK(!called.test_and_set(),
                 "[init_from_env] called again: the world is made once, pass its Group on");
-  // A transport finds the network that the hosts share by its route to this address.
-  ::setenv("MASTER_ADDR", environment.master_addr.c_str(), 1);
   const auto session = std::make_shared<Session>(environment, options.timeout);
   Group world(std::shared_ptr<Store>(session, session->store()), environment.rank,
               environment.world_size, options);
@@ -110,7 +109,7 @@ void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptio
     rank_main(world);
   } catch (const std::exception& error) {
     if (world.size() > 1 && !world.store().raised())
-      world.store().raise(str("rank ", world.rank(), ": ", error.what()));
+      world.store().raise(of_rank(world.rank(), error.what()));
     throw;
   }
 }

@@ -4,8 +4,8 @@
 #include <system_error>
 #include <thread>
 
-#include "ringlet/comm/group_state.h"
 #include "ringlet/comm/launch_processes.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/threads/thread.h"
 
@@ -15,8 +15,6 @@ namespace {
 /// The store's keys of the first failed rank's message, and of whether its input was to blame.
 constexpr const char* kFailure = "failure";
 constexpr const char* kBadInput = "bad input";
-/// The cause of a rank that raised the alarm by the end of a subgroup, before the cause was known.
-constexpr const char* kUnwound = "unwound";
 
 void launch_threads(const Launch& launch) {
   std::vector<std::thread> ranks;
@@ -48,13 +46,10 @@ bool Launch::run(int rank) const noexcept {
 void Launch::record(int rank, const char* what, bool is_input) const noexcept {
   try {
     // An alarm raised earlier is the cause of this rank's end, too.
-    const std::string cause = str("rank ", rank, ": ", what);
+    const std::string cause = of_rank(rank, what);
     store->raise(cause);
     const std::string first = store->cause();  // perhaps cut
-    const bool unwound = first == GroupState::ended_in_flight(rank);
-    if (unwound && store->add(kUnwound, 1) == 1) store->set(kUnwound, cause);
-    if (is_input && (unwound || (!first.empty() && cause.starts_with(first))))
-      store->add(kBadInput, 1);
+    if (is_input && !first.empty() && cause.starts_with(first)) store->add(kBadInput, 1);
     if (store->add(kFailure, 1) == 1) store->set(kFailure, what);
   } catch (const Error&) {  // the store is full: the cause is enough
   }
@@ -66,7 +61,6 @@ void Launch::rethrow() const {
   bool is_input = false;
   try {
     is_input = store->add(kBadInput, 0) > 0;
-    if (store->add(kUnwound, 0) > 0) message = store->get(kUnwound, Timeout::zero());
     // The first failed rank's message may go on where the cause ends: with where the rank was.
     if (store->add(kFailure, 0) > 0)
       if (const std::string what = store->get(kFailure, Timeout::zero()); what.starts_with(message))

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -48,11 +49,18 @@ TransportKind best(const Membership& membership) {
 
 }  // namespace
 
+std::string of_rank(int rank, const std::string& what) {
+  int other = 0, end = 0;
+  const bool named = std::sscanf(what.c_str(), "rank %d:%n", &other, &end) == 1 && end > 0;
+  return named ? what : str("rank ", rank, ": ", what);
+}
+
 Membership Membership::subgroup(const std::vector<int>& ranks, const std::string& its_id) const {
   Membership part = *this;
   part.id = id + "/" + its_id;
   part.rank = static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
   part.size = static_cast<int>(ranks.size());
+  part.unwinds = std::make_shared<std::atomic<bool>>(true);
   part.names.clear();
   for (const int one : ranks) part.names.push_back(name_of(one));
   return part;
@@ -109,6 +117,12 @@ void Membership::end_late(const std::string& cause) const {
   while (!store->raised() && Clock::now() < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   end(cause);
+}
+
+void Membership::end_left(const std::string& where, int peer, Left left) const {
+  const std::string cause = describe_left(where, me(), name_of(peer));
+  if (left == Left::yes) end(cause);
+  end_late(cause + (left == Left::by_exception ? " by an exception" : " after an error"));
 }
 
 void Membership::compare(int peer, const Call& theirs, const Call& mine) const {

@@ -1,6 +1,7 @@
 // A rank joins a group: its parameters, and the transports that they make.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -8,6 +9,13 @@
 #include "ringlet/comm/transport.h"
 
 namespace ringlet::comm {
+
+/// Whether a rank takes part in no further collective of its group, and why. An exception or an
+/// error may not have reached the alarm yet.
+enum class Left : std::uint32_t { no, yes, by_exception, by_error };
+
+/// "rank 1: WHAT"; WHAT alone if it begins with a rank, as the error of a peer does.
+std::string of_rank(int rank, const std::string& what);
 
 /// A rank's parameters for joining a group.
 struct Membership {
@@ -19,7 +27,11 @@ struct Membership {
   std::function<void(const std::string&)> on_note = {};  // may be empty
   /// The ranks as messages name them: those of the world. Empty: as they are.
   std::vector<int> names = {};
+  /// Whether an exception ends the group on this rank, in all copies for one group. Its transports
+  /// report this to the peers when they end. It is true until the group is complete.
+  std::shared_ptr<std::atomic<bool>> unwinds = std::make_shared<std::atomic<bool>>(true);
 
+  Left left() const { return *unwinds ? Left::by_exception : Left::yes; }
   int name_of(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }
   int me() const { return name_of(rank); }
   /// This rank's part of the group of some of these ranks.
@@ -41,6 +53,8 @@ struct Membership {
   /// The same unless the alarm is raised within 0.5 s: the cause of a peer's end often arrives just
   /// after its connection is lost.
   [[noreturn]] void end_late(const std::string& cause) const;
+  /// Ends the group because `peer` has left it; `where` is the beginning of the message.
+  [[noreturn]] void end_left(const std::string& where, int peer, Left left) const;
   /// Ends the group unless the peer's call is this rank's.
   void compare(int peer, const Call& theirs, const Call& mine) const;
   /// ", which waits for rank 3", if the rank `name` has timed out, too, and so on along the chain.

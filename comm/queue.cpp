@@ -7,10 +7,13 @@ namespace ringlet::comm {
 
 void Queue::push(std::shared_ptr<Collective> collective, bool wakes) {
   const std::lock_guard lock(mutex_);
+  if (wakes && !has_thread_) {
+    if (thread_.joinable()) thread_.join();
+    thread_ = start_thread([this] { run_all(); });
+    has_thread_ = true;
+  }
   waiting_.push_back(std::move(collective));
-  if (!wakes) return;
-  if (!thread_.joinable()) thread_ = start_thread([this] { run_all(); });
-  if (!looking_) work_.notify_one();
+  if (wakes && !looking_) work_.notify_one();
 }
 
 void Queue::wait(const Collective& collective) {
@@ -74,13 +77,15 @@ void Queue::run_next(std::unique_lock<std::mutex>& lock) {
 void Queue::run_all() {
   std::unique_lock lock(mutex_);
   while (wait_for_work(lock)) run_next(lock);
+  has_thread_ = false;
 }
 
-// False once the queue has ended.
+// False once the queue has ended, or was empty for a while.
 bool Queue::wait_for_work(std::unique_lock<std::mutex>& lock) {
   const auto work = [&] { return !waiting_.empty() && !running_; };
   while (!stop_ && (callers_run_ || !work())) {
-    work_.wait(lock, [&] { return stop_ || callers_run_ || work(); });
+    const auto wakes = [&] { return stop_ || callers_run_ || work(); };
+    if (!work_.wait_for(lock, std::chrono::seconds(1), wakes) && waiting_.empty()) return false;
     looking_ = callers_run_;
     constexpr auto slice = std::chrono::microseconds(250);
     for (int idle = 0; callers_run_ && idle < 10 && !stop_; ++idle) {

@@ -1,5 +1,5 @@
-// The collectives of a group that wait to be run, in order. They are run by the group's own thread,
-// which sleeps in between, or by a caller that waits for one of them.
+// The collectives of a group that wait to be run, in order. The group's own thread runs them, or a
+// caller that waits for one of them. The thread sleeps in between, and ends after an idle second.
 #pragma once
 
 #include <chrono>
@@ -55,6 +55,7 @@ class Queue {
   bool looking_ = false;
   std::uint64_t ran_ = 0;
   bool stop_ = false;
+  bool has_thread_ = false;  // else thread_ has ended
   std::thread thread_;
   Clock::duration running_time_{0}, waited_time_{0};
 };

@@ -109,8 +109,6 @@ Schedule to_root(int rank, int size, int root) {
   return schedule;
 }
 
-// ---- both ---------------------------------------------------------------------------------
-
 // ceil(log2 n) steps of empty messages. In step s, rank r receives from rank r - 2^s, and so
 // indirectly from every rank that this one has received from.
 Schedule barrier(int rank, int size) {

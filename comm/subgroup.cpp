@@ -5,6 +5,7 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 
@@ -23,11 +24,57 @@ GroupState& GroupState::lane(int from, int to, int tag) {
   return *lane;
 }
 
-void GroupState::end_transfers() noexcept {
-  if (!connects_late || std::uncaught_exceptions() == 0 || queue->is_idle()) return;
+// Peers learn over the host's transport that this rank has left. A communicator's end may take
+// until they leave, too.
+GroupState::~GroupState() {
+  queue->drain();
+  for (const std::future<void>& ended : ending) ended.wait();
+  if (nccl) host.reset();
+  for (const auto& [ends, lane] : lanes) {
+    lane->queue->drain();
+    *lane->member.unwinds = member.unwinds->load();
+  }
+}
+
+std::shared_ptr<GroupState> GroupState::shared(Membership member, GroupOptions options,
+                                               std::weak_ptr<GroupState> parent) {
+  const auto release = [parent = std::move(parent)](GroupState* released) {
+    std::unique_ptr<GroupState> group(released);
+    const bool unwinds = std::uncaught_exceptions() > group->exceptions;
+    *group->member.unwinds = unwinds;
+    if (!unwinds || group->is_idle()) return;
+    if (const auto keeper = parent.lock(); keeper && keeper->end_later(group)) return;
+    try {
+      group->member.store->raise(str("rank ", group->member.me(),
+                                     " has ended by an exception, with a transfer in flight"));
+    } catch (const Error&) {  // the store has failed: peers end after the timeout
+    }
+  };
+  return {new GroupState(std::move(member), std::move(options)), release};
+}
+
+bool GroupState::is_idle() const {
+  const std::lock_guard lock(calls);
+  constexpr std::chrono::seconds kNow{0};
+  return queue->is_idle() &&
+         std::ranges::all_of(lanes, [](const auto& one) { return one.second->is_idle(); }) &&
+         std::ranges::all_of(ending, [&](const auto& one) {
+           return one.wait_for(kNow) == std::future_status::ready;
+         });
+}
+
+bool GroupState::end_later(std::unique_ptr<GroupState>& group) noexcept {
   try {
-    member.store->raise(ended_in_flight(member.me()));
-  } catch (const Error&) {  // the store is full: peers end after the timeout
+    std::packaged_task<void()> task([released = group.get()] { delete released; });
+    auto ended = task.get_future();
+    const std::lock_guard lock(calls);
+    ending.reserve(ending.size() + 1);
+    start_thread(std::move(task)).detach();
+    ending.push_back(std::move(ended));
+    group.release();
+    return true;
+  } catch (const std::exception&) {  // there is no thread to be had
+    return false;
   }
 }
 
@@ -56,8 +103,9 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   }
   const std::vector<std::string> theirs = all_gather_bytes(text);
   for (std::size_t rank = 0; rank < theirs.size(); ++rank)
-    RINGLET_CHECK(theirs[rank] == text, "[subgroup] rank ", rank, " named ranks ", theirs[rank],
-                  ", rank ", this->rank(), " ", text);
+    RINGLET_CHECK(theirs[rank] == text, "[subgroup] rank ",
+                  state_->member.name_of(static_cast<int>(rank)), " named ranks ", theirs[rank],
+                  ", rank ", state_->member.me(), " ", text);
   if (size() == 1) return {};
   const int index = ++state_->subgroups;
   if (!std::ranges::count(ranks, rank()) || ranks.size() == 1) return {};
@@ -65,7 +113,7 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   part.timeout = options.timeout;
   part.on_note = options.on_note;
   Group group;
-  group.state_ = std::make_shared<GroupState>(std::move(part), std::move(options));
+  group.state_ = GroupState::shared(std::move(part), std::move(options), state_);
   return group;
 }
 

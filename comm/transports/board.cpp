@@ -63,14 +63,15 @@ Board::Board(int process, int fd, int size)
       channels_(reinterpret_cast<Channel*>(states_ + size)) {}
 
 std::shared_ptr<Board> Board::join(const Membership& member) {
-  Socket made;
+  Socket made;  // closed when all ranks have the memory
   if (member.rank == 0) {
+    static std::atomic<int> boards{0};  // with it, no other board has this one's name
     made = Socket(memfd_create("ringlet board", MFD_CLOEXEC));
     // Fresh memory is zero, which is the initial value of all counters and flags.
     const auto nbytes = static_cast<off_t>(memory_size(member.size));
     RINGLET_CHECK(made && ftruncate(made.fd(), nbytes) == 0, "[board] no shared memory of ", nbytes,
                   " bytes: ", std::strerror(errno));
-    member.store->set(member.key("board"), str(getpid(), ' ', made.fd()));
+    member.store->set(member.key("board"), str(getpid(), ' ', made.fd(), ' ', ++boards));
   }
   const std::string name = member.get("board", str("the board of rank ", member.name_of(0)));
   int process = 0, fd = 0;
@@ -83,7 +84,6 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
     std::erase_if(*boards, [](const auto& named) { return named.second.expired(); });
     std::weak_ptr<Board>& known = (*boards)[name];
     if (!(board = known.lock())) known = board = std::make_shared<Board>(process, fd, member.size);
-    if (made) board->made_ = std::move(made);
   }
   member.meet("opened the board", "all ranks on the board");
   return board;

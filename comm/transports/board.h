@@ -1,7 +1,6 @@
 // The common part of the transports thread and shm: peers read a rank's buffer where it lies. The
 // board is memory that all ranks of a host share. Each rank posts there where its buffer is; a
-// channel from each rank to each peer counts the pieces that may be read. The transports differ in
-// how a peer's bytes become readable here.
+// channel from each rank to each peer counts the pieces that may be read.
 #pragma once
 
 #include <array>
@@ -41,7 +40,7 @@ struct RankState {
   alignas(64) std::atomic<std::uint32_t> asleep;
   std::atomic<std::uint32_t> doorbell;
   std::atomic<std::uint32_t> reading;  // 1 while this rank reads its peers' bytes
-  std::atomic<std::uint32_t> left;     // 1 once this rank's group has been destroyed
+  std::atomic<Left> left;  // set when this rank's group ends; by_error: its buffer has ended, too
   std::atomic<std::int32_t> process;
   // The collective that this rank is in; the first word, its sequence, is 0 during a change.
   std::array<std::atomic<std::uint64_t>, sizeof(Call) / sizeof(std::uint64_t)> call;
@@ -93,7 +92,6 @@ class Board {
 
   int size_;
   Mapping memory_;
-  Socket made_;  // rank 0's descriptor: while it is open, no other board has its name
   mutable std::mutex kept_mutex_;
   mutable std::vector<std::shared_ptr<const void>> kept_;
   RankState* states_;
@@ -133,6 +131,7 @@ class BoardTransport : public Transport {
  private:
   void send(const Transmission& send, const Event* ready);
   void enter(std::uint64_t step);
+  void check_views();
   void order_after_readers();
   template <class Ready>
   void wait(int peer, const Ready& ready);
@@ -146,6 +145,7 @@ class BoardTransport : public Transport {
 
   Call call_;
   std::uint64_t step_ = 0;
+  std::chrono::steady_clock::duration waited_{};  // in this collective
   Tensor buffer_;
   std::vector<const std::byte*> views_;
   std::vector<int> read_;  // the peers of the views

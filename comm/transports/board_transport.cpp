@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <exception>
 #include <thread>
 
 #include "ringlet/core/base/error.h"
@@ -33,15 +32,15 @@ BoardTransport::BoardTransport(const Membership& member)
   mine_.process.store(getpid());
 }
 
-// Every collective of this rank has ended: a peer that waits for another one waits in vain. If an
-// exception ends this rank, the alarm is about to report it as the cause.
+// Every collective of this rank has ended: a peer that waits for another one waits in vain.
 BoardTransport::~BoardTransport() {
-  if (std::uncaught_exceptions() == 0) mine_.left.store(1);
+  if (mine_.left.load() == Left::no) mine_.left.store(member_.left());
 }
 
 void BoardTransport::begin(const Call& call, const Tensor& buffer) {
   member_.check_alarm();
   call_ = call;
+  waited_ = {};
   buffer_ = buffer;
   const Block& block = buffer.storage()->block();
   mine_.buffer = {buffer.bytes(), block.fd_offset + buffer.storage_offset(), block.fd,
@@ -87,14 +86,21 @@ Views BoardTransport::exchange(std::span<const Transmission> sends,
     read_.push_back(receive.peer);
   }
   mine_.reading.store(1);
-  if (member_.store->raised()) {  // a failed peer waits for current readers, not for later ones
-    mine_.reading.store(0);
-    member_.check_alarm();
-  }
+  check_views();  // a failed peer waits for current readers, not for later ones
   return views_;
 }
 
+// A failed peer uses its buffer again, perhaps before the alarm arrives here.
+void BoardTransport::check_views() {
+  for (const int peer : read_)
+    if (board_->state(peer).left.load() == Left::by_error) {
+      mine_.reading.store(0);
+      member_.end_left(describe_step(call_, step_), peer, Left::by_error);
+    }
+}
+
 void BoardTransport::release() {
+  check_views();  // it may not have waited for a reader that was stopped
   const Event* read = mark_read();
   for (const int peer : read_) board_->channel(peer, member_.rank).read = read;
   mine_.reading.store(0);
@@ -125,8 +131,8 @@ void BoardTransport::order_after_readers() {
 
 void BoardTransport::abandon() noexcept {
   mine_.reading.store(0);
-  // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
-  // it keeps its view of this memory.
+  mine_.left.store(Left::by_error);
+  // A rank that begins to read now sees this first. A stopped process may never continue.
   const auto patience = Clock::now() + std::chrono::seconds(2);
   for (int peer = 0; peer < member_.size; ++peer)
     while (peer != member_.rank && board_->state(peer).reading.load() && Clock::now() < patience)
@@ -139,14 +145,10 @@ void BoardTransport::abandon() noexcept {
   buffer_ = {};
 }
 
-// ---- waiting ------------------------------------------------------------------------------
-
 template <class Ready>
 void BoardTransport::wait(int peer, const Ready& ready) {
-  for (int i = 0; i < kSpins; ++i) {
+  for (int i = 0; i < kSpins; ++i, pause())
     if (ready()) return;
-    pause();
-  }
   const auto start = Clock::now();
   while (Clock::now() - start < kYields) {
     if (ready()) return;
@@ -158,9 +160,10 @@ void BoardTransport::wait(int peer, const Ready& ready) {
     const bool there = ready();
     if (!there && !member_.store->raised()) board_->sleep(member_.rank, seen, kSlice);
     mine_.asleep.store(0);
-    if (there) return;
+    const auto waited = waited_ + (Clock::now() - start);
+    if (there) return static_cast<void>(waited_ = waited);
     check(peer, ready);
-    if (Clock::now() - start > member_.timeout) time_out(peer);
+    if (waited > member_.timeout) time_out(peer);
   }
 }
 
@@ -172,8 +175,8 @@ void BoardTransport::check(int peer, const Ready& ready) const {
   const Call theirs = board_->posted(peer);
   if (theirs.sequence == call_.sequence) member_.compare(peer, theirs, call_);
   // The message may have been the last that the peer published before it left.
-  if (board_->state(peer).left.load() && !ready())
-    member_.end(describe_left(describe_step(call_, step_), member_.me(), member_.name_of(peer)));
+  if (const Left left = board_->state(peer).left.load(); left != Left::no && !ready())
+    member_.end_left(describe_step(call_, step_), peer, left);
 }
 
 void BoardTransport::time_out(int peer) const {

@@ -35,6 +35,7 @@ class GlooTransport final : public Transport {
     membership_.check_alarm();
     call_ = call;
     step_ = 0;
+    waited_ = {};
     enter(step_);
     buffer_ = buffer;
     for (Peer& peer : peers_) peer.called = peer.heard = false;
@@ -132,16 +133,20 @@ class GlooTransport final : public Transport {
     at(rank).heard = true;
   }
 
+  /// The rest of the timeout, for the next wait in this collective.
+  Timeout remaining() const {
+    return std::max(Timeout(0), std::chrono::ceil<Timeout>(membership_.timeout - waited_));
+  }
   void wait_receive(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitRecv(membership_.timeout)) membership_.check_alarm();
+      if (!buffer.waitRecv(remaining())) membership_.check_alarm();
     });
   }
   void wait_send(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitSend(membership_.timeout)) membership_.check_alarm();
+      if (!buffer.waitSend(remaining())) membership_.check_alarm();
     });
   }
 
@@ -153,13 +158,12 @@ class GlooTransport final : public Transport {
     try {
       body(at(rank));
       watchdog_.watch(nullptr);
+      waited_ += Clock::now() - start;
     } catch (const ::gloo::Exception& error) {
       watchdog_.watch(nullptr);
-      if (Clock::now() - start >= membership_.timeout)
+      if (waited_ + (Clock::now() - start) >= membership_.timeout)
         membership_.time_out(call_, step_, rank, progress_.of_all());
-      if (has_left(membership_, rank))
-        membership_.end(describe_left(describe_step(call_, step_), membership_.me(),
-                                      membership_.name_of(rank)));
+      check_left(membership_, describe_step(call_, step_), rank);
       membership_.end_late(str(describe_step(call_, step_), ": rank ", membership_.me(),
                                " lost rank ", membership_.name_of(rank), ": ", error.what()));
     } catch (...) {
@@ -176,6 +180,7 @@ class GlooTransport final : public Transport {
   std::unique_ptr<Engine> engine_;
   Call call_;
   std::uint64_t step_ = 0;
+  Clock::duration waited_{};  // in this collective
   Tensor buffer_;
   Tensor slots_;  // received data to be added
   std::vector<const std::byte*> views_;

@@ -15,11 +15,10 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
 std::unique_ptr<Engine> make_gloo_engine(const Membership& membership,
                                          std::shared_ptr<::gloo::Context> context);
 
-/// Records in the store that this rank leaves the group, before its connections close. Does nothing
-/// if an exception ends the rank: the alarm is about to report it as the cause.
+/// Records in the store that this rank leaves the group, before its connections close.
 void record_left(const Membership& membership) noexcept;
-/// Whether `rank` has called record_left().
-bool has_left(const Membership& membership, int rank) noexcept;
+/// Throws, and ends the group, if `rank` has called record_left().
+void check_left(const Membership& membership, const std::string& where, int rank);
 
 /// While it lives, a connection that the peer has closed gives this thread an error and no SIGPIPE,
 /// which would end the program. Threads that are started in this time inherit that.

@@ -1,15 +1,19 @@
 // How ranks on several hosts find each other: they exchange addresses through our store.
 #include <gloo/transport/tcp/device.h>
+#include <net/if.h>
 #include <sys/epoll.h>
 
 #include <exception>
 #include <thread>
 #include <utility>
 
+#include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/transports/gloo.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::comm {
 namespace {
@@ -22,7 +26,9 @@ class StoreAdapter final : public ::gloo::rendezvous::Store {
     membership_.store->set(membership_.key("gloo/" + key), std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = membership_.get("gloo/" + key, "the address of rank " + key);
+    const auto rank = parse_number<int>(key);
+    const std::string of = rank ? std::to_string(membership_.name_of(*rank)) : key;
+    const std::string value = membership_.get("gloo/" + key, "the address of rank " + of);
     return std::vector<char>(value.begin(), value.end());
   }
   void wait(const std::vector<std::string>& keys) override {
@@ -62,15 +68,29 @@ std::string left_key(const Membership& membership, int rank) {
   return membership.key(str("left by rank ", rank));
 }
 
-// RINGLET_INTERFACE ("eth0"), else the route to MASTER_ADDR, else loopback.
+std::string interface_names() {
+  std::string names;
+  struct if_nameindex* const all = if_nameindex();
+  for (auto* one = all; one && one->if_name; ++one)
+    names += str(names.empty() ? "" : ", ", one->if_name);
+  if_freenameindex(all);
+  return names;
+}
+
+// RINGLET_INTERFACE ("eth0"), else the route to the launcher's MASTER_ADDR, else loopback.
 ::gloo::transport::tcp::attr interface() {
   ::gloo::transport::tcp::attr attributes;
-  const auto master = environment_variable("MASTER_ADDR");
   if (const auto name = environment_variable("RINGLET_INTERFACE")) {
+    if (if_nametoindex(name->c_str()) == 0)
+      fail_input("RINGLET_INTERFACE=", shown(*name), ": expected one of ", interface_names());
     attributes.iface = *name;
   } else {
-    attributes.hostname = master ? local_address_towards(*master) : "127.0.0.1";
-    if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", *master, ": no such host");
+    const Environment environment = Environment::read();
+    const std::string master = environment.launched
+                                   ? environment.master_addr
+                                   : environment_variable("MASTER_ADDR").value_or("127.0.0.1");
+    attributes.hostname = local_address_towards(master);
+    if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", master, ": no such host");
   }
   return attributes;
 }
@@ -106,20 +126,23 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
 }
 
 void record_left(const Membership& membership) noexcept {
-  if (std::uncaught_exceptions() > 0 || membership.store->raised()) return;
+  if (membership.store->raised()) return;
   try {
-    membership.store->add(left_key(membership, membership.rank), 1);
+    membership.store->add(left_key(membership, membership.rank),
+                          static_cast<std::int64_t>(membership.left()));
   } catch (const std::exception&) {
     // The store has ended: the alarm reports it.
   }
 }
 
-bool has_left(const Membership& membership, int rank) noexcept {
+void check_left(const Membership& membership, const std::string& where, int rank) {
+  Left left = Left::no;
   try {
-    return membership.store->add(left_key(membership, rank), 0) > 0;
-  } catch (const std::exception&) {
-    return false;
+    left = static_cast<Left>(membership.store->add(left_key(membership, rank), 0));
+  } catch (const Error&) {
+    // The store has ended: the alarm reports it.
   }
+  if (left != Left::no) membership.end_left(where, rank, left);
 }
 
 }  // namespace ringlet::comm

@@ -109,8 +109,7 @@ class GlooEngine final : public Engine {
       body();
     } catch (const ::gloo::Exception& error) {
       for (int rank = 0; rank < membership_.size; ++rank)
-        if (has_left(membership_, rank))
-          membership_.store->raise(describe_left(describe_step(call, 0), membership_.rank, rank));
+        check_left(membership_, describe_step(call, 0), rank);
       membership_.end_late(str(describe_step(call, 0), ": ", error.what()));
     }
   }

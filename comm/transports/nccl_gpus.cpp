@@ -32,13 +32,16 @@ GpuPlace gpu_place(Device device) {
           environment_variable("NCCL_HOSTID").value_or(host + ' ' + boot_id())};
 }
 
-std::string shared_gpu(const std::vector<GpuPlace>& ranks) {
+std::string shared_gpu(const std::vector<GpuPlace>& ranks, const std::vector<int>& names) {
+  const auto name = [&](std::size_t rank) {
+    return names.empty() ? static_cast<int>(rank) : names[rank];
+  };
   for (std::size_t second = 1; second < ranks.size(); ++second)
     for (std::size_t first = 0; first < second; ++first) {
       const GpuPlace &a = ranks[first], &b = ranks[second];
       if (a.bus_id.empty() || a.bus_id != b.bus_id || a.host_id != b.host_id) continue;
-      return str("rank ", first, " (on its ", a.device, ") and rank ", second, " (on its ",
-                 b.device, ") share the GPU ", a.bus_id, " of ", b.host,
+      return str("rank ", name(first), " (on its ", a.device, ") and rank ", name(second),
+                 " (on its ", b.device, ") share the GPU ", a.bus_id, " of ", b.host,
                  ", and nccl takes one rank of each: expected at most as many ranks on a host as "
                  "it has GPUs, and a CUDA_VISIBLE_DEVICES that shows no GPU to two of them");
     }
@@ -49,7 +52,7 @@ void check_gpus(const Membership& membership, const GpuPlace& mine) {
   std::vector<GpuPlace> ranks;
   for (const std::string& theirs : membership.gather("the GPU of ", to_text(mine)))
     ranks.push_back(gpu_place_of(theirs));
-  if (const std::string shared = shared_gpu(ranks); !shared.empty())
+  if (const std::string shared = shared_gpu(ranks, membership.names); !shared.empty())
     fail_input("[group] ", membership.id, ": ", shared);
 }
 

@@ -20,8 +20,9 @@ struct GpuPlace {
 /// The GPU of this process. Different values of NCCL_HOSTID are different hosts.
 /// NCCL_MULTI_RANK_GPU_ENABLE (NCCL 2.30) lets ranks share a GPU.
 GpuPlace gpu_place(Device device);
-/// Which two ranks have the same GPU, and what to do; empty where each has its own.
-std::string shared_gpu(const std::vector<GpuPlace>& ranks);
+/// Which two ranks have the same GPU, and what to do; empty where each has its own. `names` are
+/// those of the ranks, unless empty.
+std::string shared_gpu(const std::vector<GpuPlace>& ranks, const std::vector<int>& names = {});
 /// All ranks of the group call it; InputError on each where two share a GPU.
 void check_gpus(const Membership& membership, const GpuPlace& mine);
 

@@ -43,7 +43,7 @@ void NcclWatchdog::run() {
       look();
     } catch (const std::exception& error) {
       // If the alarm is not raised yet, the device itself has failed.
-      membership_.store->raise(str("rank ", membership_.me(), ": ", error.what()));
+      membership_.store->raise(of_rank(membership_.me(), error.what()));
     }
     if (membership_.store->raised()) return communicator_.abort();
     lock.lock();
@@ -96,14 +96,14 @@ void NcclWatchdog::check_departures(const Watched& watched) const {
   for (int rank = 0; rank < membership_.size; ++rank) {
     const Progress& theirs = progress[static_cast<std::size_t>(rank)];
     if (theirs.step == Progress::kFinished && theirs.sequence < watched.replay)
-      return membership_.store->raise(describe_left(describe(watched), membership_.rank, rank));
+      membership_.end_late(
+          describe_left(describe(watched), membership_.me(), membership_.name_of(rank)));
   }
 }
 
-// With its last replay: peers may still wait for their own devices to end that one. Not where an
-// exception ends this rank, for the alarm is about to give it as the cause.
+// With its last replay: peers may still wait for their own devices to end that one.
 void NcclWatchdog::record_left() noexcept {
-  if (std::uncaught_exceptions() > 0 || membership_.store->raised()) return;
+  if (membership_.store->raised()) return;
   try {
     replays_.enter({replayed_, Progress::kFinished});
     replays_.publish();

@@ -43,7 +43,6 @@ class Reducer final : public RankStrategy {
     return arena_->data().slice(unit.begin, unit.end);
   }
 
-  // ---- backward ----
   void backward_begins(std::span<autograd::VariableState* const> reached) override {
     const bool reduce = begin(reached);
     for (BucketState& state : states_) state = {};
