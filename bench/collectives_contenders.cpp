@@ -71,9 +71,12 @@ Contender of_copies(const CollectivesOptions& options, const comm::Group& world,
   return {"copy", "-", [](const std::string& op) { return op != "barrier"; }, run};
 }
 
+// Containers give root and few processors.
+constexpr const char* kMpirun = "mpirun --oversubscribe --allow-run-as-root -np ";
+
 bool has_mpi(const CollectivesOptions& options) {
   return options.mpi && std::string(RINGLET_BENCH_MPI) != "" && options.dtype == DType::f32 &&
-         std::system("command -v mpirun >/dev/null") == 0;
+         std::system(str(kMpirun, "1 true >/dev/null 2>&1").c_str()) == 0;
 }
 
 // A separate program under mpirun, started by rank 0 while the other ranks sleep. It has its own
@@ -82,9 +85,8 @@ Contender of_mpi(const CollectivesOptions& options, const comm::Group& world) {
   const auto run = [&options, &world](const std::string&, std::int64_t bytes, bool) {
     Timed timed;
     if (world.rank() == 0) {
-      const std::string command =
-          str("mpirun --oversubscribe --allow-run-as-root -np ", world.size(), " ",
-              RINGLET_BENCH_MPI, " ", bytes, " ", options.seconds, " 2>&1");
+      const std::string command = str(kMpirun, world.size(), " ", RINGLET_BENCH_MPI, " ", bytes,
+                                      " ", options.seconds, " 2>&1");
       FILE* pipe = popen(command.c_str(), "r");
       RINGLET_CHECK(pipe, "cannot start ", command);
       std::string text;

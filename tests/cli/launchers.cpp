@@ -40,10 +40,13 @@ void check_sums(const std::string& out, int n) {
              1);
 }
 
-/// Runs the launcher, if installed, with these arguments and checks the output of its ranks.
+/// Runs the launcher with these arguments, if it can run `true`, and checks the output of its
+/// ranks. It may be missing, or installed without the configuration that it needs.
 void check_launcher(const std::string& launcher, Words arguments, int n) {
-  if (std::system(str("command -v ", launcher, " > /dev/null 2>&1").c_str()) != 0) {
-    MESSAGE("skipped: there is no " << launcher);
+  const Outcome works =
+      with_environment({}, [&] { return run_program(launcher, arguments + Words{"true"}); });
+  if (works.code != 0) {
+    MESSAGE("skipped: " << launcher << " does not run `true`: " << works.err);
     return;
   }
   const Outcome outcome = with_environment({}, [&] {
