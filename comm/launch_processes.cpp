@@ -77,8 +77,9 @@ class Children {
     });
   }
 
+  /// A rank that has the signal from its process group, too, recognises this one by SI_QUEUE.
   void send(int signal) {
-    for (const Child& child : children_) kill(child.process, signal);
+    for (const Child& child : children_) sigqueue(child.process, signal, {});
   }
 
  private:

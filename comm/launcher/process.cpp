@@ -58,6 +58,7 @@ struct Start {
   std::vector<char*> argv;
   std::vector<char*> envp;
   cpu_set_t processors;
+  sigset_t ignored;  // as under nohup
   bool input;
   pid_t parent;
   int out;
@@ -83,8 +84,8 @@ void mask_signals(bool all) {
 [[noreturn]] void become(const Start& start, pid_t guard) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(start);
   if (getppid() != guard) _exit(127);
-  for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD})
-    ::signal(number, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD})
+    ::signal(number, sigismember(&start.ignored, number) == 1 ? SIG_IGN : SIG_DFL);
   mask_signals(false);
   if (!start.input) {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -171,6 +172,7 @@ Process::Process(const ProcessOptions& options) {
   Start start{pointers(options.command),
               pointers(environment),
               {},
+              ignored_signals(),
               options.input,
               getpid(),
               out.write.fd(),

@@ -1,6 +1,7 @@
 // Signals that would end this process, read from a descriptor.
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -8,7 +9,15 @@
 
 namespace ringlet::comm {
 
-/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT have no effect by themselves.
+/// Those of SIGINT, SIGHUP and SIGQUIT that this process ignores: nohup and shells start it so.
+sigset_t ignored_signals();
+
+/// Within this time of a signal, the same one counts as its copy: timeout(1) sends a signal to its
+/// child and then to the child's group.
+inline constexpr std::chrono::seconds kCopies{1};
+
+/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT have no effect by themselves. Ignored ones
+/// stay so.
 class Signals {
  public:
   Signals();
@@ -19,13 +28,15 @@ class Signals {
   /// Readable once a signal has come.
   const Socket& fd() const { return fd_; }
   /// The next signal that has come; 0: none.
-  int next() const;
+  int next();
 
  private:
   sigset_t set_;
   sigset_t before_;
   void (*pipe_before_)(int);
   Socket fd_;
+  int last_ = 0;
+  std::chrono::steady_clock::time_point last_at_{};
 };
 
 /// "SIGTERM"

@@ -32,6 +32,7 @@ struct RunOptions {
   rlim_t file_size = RLIM_INFINITY;
   std::string output_to = {};  // standard output goes to this file, unless empty
   int signal = 0;              // sent once `when` is true, if that is within a minute
+  bool to_group = false;       // to the program's process group
   std::function<bool()> when = {};
 };
 
@@ -58,6 +59,7 @@ inline Outcome run_program(const std::string& program, const Words& arguments,
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
+    if (options.to_group) ::setpgid(0, 0);
     const auto redirect = [](const std::string& path, int flags, int to) {
       const int fd = ::open(path.c_str(), flags, 0600);
       if (fd < 0 || ::dup2(fd, to) < 0) ::_exit(126);
@@ -67,7 +69,6 @@ inline Outcome run_program(const std::string& program, const Words& arguments,
     redirect((folder / "err").string(), O_WRONLY | O_CREAT, 2);
     if (options.file_size != RLIM_INFINITY) {
       const rlimit limit{options.file_size, options.file_size};
-      ::signal(SIGXFSZ, SIG_IGN);
       ::setrlimit(RLIMIT_FSIZE, &limit);
     }
     execute(argv.data());
@@ -77,7 +78,7 @@ inline Outcome run_program(const std::string& program, const Words& arguments,
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!options.when() && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    ::kill(child, options.signal);
+    ::kill(options.to_group ? -child : child, options.signal);
   }
   REQUIRE_EQ(::waitpid(child, &status, 0), child);
   Outcome outcome;

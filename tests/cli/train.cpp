@@ -214,6 +214,29 @@ TEST_CASE("a run that is interrupted saves behind its step, says so and can be r
   CHECK_FALSE(fs::exists(folder / "out/model"));
 }
 
+TEST_CASE("a signal to the whole process group counts once") {
+  const TemporaryFolder folder;
+  const fs::path output = folder / "out";
+  const Outcome outcome = run(tiny_training(output, 4000, "--strategy ddp --devices 2"),
+                              {.signal = SIGINT, .to_group = true, .when = [&] {
+                                 return fs::exists(output / "metrics.jsonl") &&
+                                        !ringlet::read_file(output / "metrics.jsonl").empty();
+                               }});
+  CHECK_EQ(outcome.code, 128 + SIGINT);
+  CHECK(contains(outcome.err, "SIGINT after step "));
+  CHECK(ringlet::train::latest_checkpoint(output).has_value());
+}
+
+TEST_CASE("closed standard streams do not become files of the run") {
+  const TemporaryFolder folder;
+  const fs::path output = folder / "out";
+  const Words closed{"-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", ringlet_program()};
+  CHECK_EQ(run_program("sh", closed + tiny_training(output, 3)).code, 0);
+  CHECK(fs::exists(output / "model"));
+  std::istringstream lines(ringlet::read_file(output / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) CHECK(nlohmann::json::accept(line));
+}
+
 TEST_CASE("a run that ended before its first checkpoint is started again in its folder") {
   const TemporaryFolder folder;
   const fs::path output = folder / "out";

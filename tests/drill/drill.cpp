@@ -171,7 +171,7 @@ std::string place_of(const Trial& trial) {
 int run_trials(const Options& options) {
   for (const std::string& text : options.transports)  // before anything runs
     faults_of(options, cpu_transport(text));
-  const comm::Signals signals;  // outlives the folder
+  comm::Signals signals;  // outlives the folder
   const WorkFolder work;
   int failed = 0, number = 0;
   for (const std::string& text : options.transports) {

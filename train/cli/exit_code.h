@@ -1,7 +1,11 @@
 // How a program ends: the one place where errors become exit codes.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -35,10 +39,19 @@ inline void check_output() {
     fail_input("standard output: cannot write");
 }
 
+/// Opens closed descriptors 0 to 2 on /dev/null: files would get these numbers, and printed lines.
+inline void open_standard_streams() {
+  int fd = STDIN_FILENO;
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
 /// Returns body(), or prints an error in one line and returns its code: 2 for bad input or lost
 /// standard output, 128 + signal for an interrupt, otherwise 1.
 template <class Body>
 int exit_code(const char* program, Body&& body) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails with EFBIG
   try {
     const int code = body();
     if (code == 0) check_output();

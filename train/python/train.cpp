@@ -50,6 +50,7 @@ void train(const std::filesystem::path& config, const py::kwargs& options) {
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   const py::gil_scoped_release others_run;
+  cli::open_standard_streams();
   const RestoreSettings after;
   CLI::App app;
   cli::add_train(app);
