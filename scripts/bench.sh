@@ -1,14 +1,17 @@
 #!/bin/bash
-# Installs missing packages, builds, and runs the throughput benchmark with the arguments given: a
-# preview with the model tiny, then the table. With a row of one device and rows of several,
-# bench/predicted.py prints the speed-ups of the model:
+# Installs missing packages, builds, and runs the throughput benchmark with the arguments given. Each
+# row runs with the model tiny first, as a check; the table follows. With a row of one device and rows
+# of several, bench/predicted.py prints the speed-ups of the model:
 #   scripts/bench.sh --steps 3
 #   scripts/bench.sh --device cuda --devices 4
 #   scripts/bench.sh --report report.html
-# --report FILE writes the table, next to the published and the modelled one, as a page without links
-# to other files. Its timeline has two more steps of each row, since recording takes time.
+# Names of files are relative to the caller's folder. stderr tells what is being done. The last line
+# names the files that were written.
+# Option --report FILE writes the table, next to the published and the modelled one, as a page without links
+# to other files. Its timeline is of another run, of two steps, since recording takes time.
 # --device cuda builds the kernels for the GPUs of this machine. Without nvcc or a GPU the exit code
-# is 2. The figures are written to report.json, unless --json FILE is given.
+# is 2. The figures are written to report.json, unless --json FILE is given. A fresh clone without a
+# GPU is built without kernels for GPUs.
 # With --peers, the default on GPUs, the table is followed by ringlet and Sentence Transformers
 # alternately (plain, DP on GPUs, DDP, FSDP). PYTHON (python3) names the Python for it; this part is
 # skipped if that lacks Sentence Transformers. Its JSON is report.peers.json, next to the table's.
@@ -22,15 +25,16 @@
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 ! help_wanted "$@" || exit 0
-caller=$PWD
-cd "$root"
+printf -v command ' %q' scripts/bench.sh "$@"
 
 fail() {
   echo "$1" >&2
   exit 2
 }
 
-build=${BUILD:-build}
+say() { echo "bench.sh: $1" >&2; }
+
+build=${BUILD:-$root/build}
 peers= processes=no page= arguments=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -47,6 +51,11 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+
+# check_folder OPTION FILE: whether FILE, if one is given, can be written.
+check_folder() {
+  [ -z "$2" ] || [ -w "$(dirname "$2")" ] || fail "$1 $2: its folder cannot be written to"
+}
 
 # value_of OPTION DEFAULT: the value in the arguments, else DEFAULT.
 value_of() {
@@ -72,32 +81,36 @@ without() {
   done
 }
 
-skip_peers() {
-  echo "Sentence Transformers is skipped: $1" >&2
-  exit
+# Whether the peers can be compared; says why if not.
+has_peers() {
+  local missing
+  if ! missing=$("$python" -c 'import importlib.util as known
+names = "torch", "sentence_transformers", "datasets", "accelerate"
+print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null); then
+    missing="PYTHON=$python does not run"
+  elif [ -n "$missing" ]; then
+    missing="$python has no ${missing// / and no }"
+  elif [[ ! $device =~ ^(cpu|cuda)$ ]]; then
+    missing="expected --device cpu or cuda; CUDA_VISIBLE_DEVICES says on which GPUs"
+  elif [[ ! $model =~ ^(mpnet-base|bert-base|minilm-l6|tiny)$ ]]; then
+    missing="its weights are random; expected --model mpnet-base, bert-base, minilm-l6 or tiny"
+  fi
+  [ -z "$missing" ] || { say "Sentence Transformers is skipped: $missing"; return 1; }
 }
 
 compare_peers() {
-  local python=${PYTHON:-python3} missing model options=() json
-  missing=$("$python" -c 'import importlib.util as known
-names = "torch", "sentence_transformers", "datasets", "accelerate"
-print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
-    skip_peers "PYTHON=$python does not run"
-  [ -z "$missing" ] || skip_peers "$python has no ${missing// / and no }"
-  [[ $device =~ ^(cpu|cuda)$ ]] ||
-    skip_peers "expected --device cpu or cuda; CUDA_VISIBLE_DEVICES says on which GPUs"
+  local python=${PYTHON:-python3} model options=() json
   model=$(value_of --model mpnet-base)
-  [[ $model =~ ^(mpnet-base|bert-base|minilm-l6|tiny)$ ]] ||
-    skip_peers "its weights are random; expected --model mpnet-base, bert-base, minilm-l6 or tiny"
+  has_peers || return 0
   [ $processes = no ] || options+=(--launcher "$build/train/cli/ringlet")
   json=$(value_of --json '')
   [ -z "$json" ] || options+=(--json "${json%.json}.peers.json")
-  "$python" bench/peers/compare.py strategies --throughput "$build/bench/throughput" --devices "$devices" \
+  say "ringlet and Sentence Transformers in turn"
+  "$python" "$root/bench/peers/compare.py" strategies --throughput "$build/bench/throughput" --devices "$devices" \
     --model "$model" --rounds 2 "${arguments[@]}" "${options[@]}"
+  [ -z "$json" ] || written+=("${json%.json}.peers.json")
 }
 
-[[ -z $page || $page = /* ]] || page=$caller/$page
-[ -z "$page" ] || [ -w "$(dirname "$page")" ] || fail "--report $page: its folder cannot be written to"
 device=$(value_of --device cpu)
 build_options=(-Dbench=enabled)
 defaults=(--threads-per-device 1) # one-core devices, for any number of cores
@@ -107,7 +120,7 @@ if [[ $device == cuda* ]]; then
     fail "--device $device: there is no nvcc in the PATH or /usr/local/cuda/bin to build kernels with"
   architectures=$(gpu_architectures) || true
   [ -n "$architectures" ] || fail "--device $device: nvidia-smi tells of no GPU here"
-  [ -n "${BUILD:-}" ] || echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
+  [ -n "${BUILD:-}" ] || say "kernels are built for the GPUs here: -Dgpu_arch=$architectures"
   build_options+=(-Dcuda=enabled "-Dgpu_arch=$architectures")
   # Steps take milliseconds; the warm-up captures most shapes of a batch before the timed steps.
   defaults=(--warmup 100 --steps 200)
@@ -117,17 +130,30 @@ if [[ $device == cuda* ]]; then
   peers=${peers:-yes}
 fi
 devices=$(value_of --devices "$devices")
+report=$(value_of --json '') timeline=$(value_of --timeline '')
+check_folder --report "$page"
+check_folder --json "$report"
+check_folder --timeline "$timeline"
+written=(${page:+"$page"} ${report:+"$report"})
+[ -z "$timeline" ] || written+=("${timeline%.*}.json" "${timeline%.*}.svg")
+
 if [ -z "${BUILD:-}" ]; then
+  if [[ $device != cuda* && ! -f $build/build.ninja && -z $(gpu_architectures) ]]; then
+    build_options+=(-Dgpu_arch=)
+    say "no GPU here, so no CUDA kernels are compiled; these are, by: meson configure build -Dgpu_arch=90a"
+  fi
+  say "looking for packages"
   require_packages "${build_packages[@]}"
-  configure build "${build_options[@]}" >&2
+  say "configuring $build"
+  (cd "$root" && configure build "${build_options[@]}") >&2
 fi
 programs=(bench/throughput)
 [ $processes = no ] || programs+=(train/cli/ringlet)
+say "building ${programs[*]}, which takes minutes the first time"
 ninja -C "$build" "${programs[@]}" >&2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 throughput=("${arguments[@]}")
-report=$(value_of --json '')
 if [ -z "$report" ]; then
   report=$scratch/rows.json
   throughput+=(--json "$report")
@@ -145,16 +171,22 @@ measure() {
   fi
 }
 if [ "$(value_of --model mpnet-base)" != tiny ]; then
-  echo "A preview with the model tiny:"
+  say "a preview, each row with the model tiny: whether everything runs"
   without --model --json --timeline --rounds --steps --idle-steps --profile --trace
-  measure "${kept[@]}" --model tiny --rounds 1 --steps 3 --idle-steps 0
-  echo
+  measure "${kept[@]}" --model tiny --rounds 1 --steps 3 --idle-steps 0 >/dev/null
 fi
+say "the table"
 measure "${throughput[@]}"
-! grep -qs '"link"' "$report" || { echo; python3 bench/predicted.py "$report"; }
+! grep -qs '"link"' "$report" || { echo; python3 "$root/bench/predicted.py" "$report"; }
 if [ -n "$page" ]; then
+  say "the page's timeline, another run of two steps of each row"
   without --json --timeline --rounds --steps --profile --trace
   measure "${kept[@]}" --rounds 1 --steps 2 --timeline "$scratch/timeline.json" >/dev/null
-  python3 bench/report_page.py "$report" --timeline "$scratch/timeline.svg" --output "$page"
+  python3 "$root/bench/report_page.py" "$report" --timeline "$scratch/timeline.svg" --command "${command# }" \
+    --output "$page"
 fi
 [ "${peers:-no}" = no ] || compare_peers
+if [ ${#written[@]} -gt 0 ]; then
+  list=$(printf ', %s' "${written[@]}")
+  printf '\nwritten: %s\n' "${list#, }"
+fi
