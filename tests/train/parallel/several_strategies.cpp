@@ -31,7 +31,7 @@ struct Tower final : nn::Layer<Tower> {
 
 struct Towers {
   Tower first{1}, second{-2};
-  /// Steps whose graph runs backward twice.
+  /// Each step runs its graph backward twice.
   void train(AdamW& of_first, AdamW& of_second, double x) {
     for (int step = 0; step < 2; ++step) {
       const Variable loss = autograd::sum(
