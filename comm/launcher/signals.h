@@ -9,11 +9,11 @@
 
 namespace ringlet::comm {
 
-/// Those of SIGINT, SIGHUP and SIGQUIT that this process ignores: nohup and shells start it so.
+/// The signals among SIGINT, SIGHUP and SIGQUIT that this process ignores: nohup starts it so.
 sigset_t ignored_signals();
 
-/// Within this time of a signal, the same one counts as its copy: timeout(1) sends a signal to its
-/// child and then to the child's group.
+/// A signal that repeats the last one within this time is its copy: timeout(1) sends a signal to
+/// its child, and then to the child's group.
 inline constexpr std::chrono::seconds kCopies{1};
 
 /// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT have no effect by themselves. Ignored ones
