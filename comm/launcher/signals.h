@@ -12,8 +12,7 @@ namespace ringlet::comm {
 /// The signals among SIGINT, SIGHUP and SIGQUIT that this process ignores: nohup starts it so.
 sigset_t ignored_signals();
 
-/// A signal that repeats the last one within this time is its copy: timeout(1) sends a signal to
-/// its child, and then to the child's group.
+/// A signal that comes again within this time is a copy: timeout(1) signals a child and its group.
 inline constexpr std::chrono::seconds kCopies{1};
 
 /// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT have no effect by themselves. Ignored ones
