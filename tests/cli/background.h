@@ -53,7 +53,7 @@ class Background {
   void signal(int number) const { ::kill(pid_, number); }
 
   /// Its exit code, or 1000 + the signal that ended it; -1 if it does not end in time.
-  int wait(double limit_s = 60) {
+  int wait(double limit_s = 300) {
     int status = 0;
     const auto ended = [&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; };
     if (!until(ended, limit_s)) return -1;
@@ -62,7 +62,7 @@ class Background {
   }
 
   /// Whether `condition` became true before the limit.
-  static bool until(const std::function<bool()>& condition, double limit_s = 60) {
+  static bool until(const std::function<bool()>& condition, double limit_s = 300) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
@@ -91,7 +91,7 @@ inline std::vector<pid_t> pids_in(const std::string& text) {
 }
 
 /// Whether none of them exists any more (zombies disappear, too, when their parent does).
-inline bool all_gone(const std::vector<pid_t>& pids, double limit_s = 20) {
+inline bool all_gone(const std::vector<pid_t>& pids, double limit_s = 60) {
   return Background::until(
       [&] {
         for (const pid_t pid : pids)

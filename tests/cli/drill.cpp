@@ -66,7 +66,7 @@ TEST_CASE("a drill that is told to end stops, and leaves nothing") {
       if (std::filesystem::exists(work.path() / "trial-0" / "logs")) return true;
     return false;
   };
-  REQUIRE(Background::until(trial_runs, 60));
+  REQUIRE(Background::until(trial_runs));
   job.signal(SIGTERM);
   CHECK_EQ(job.wait(), 128 + SIGTERM);
   CHECK_EQ(folder.entries(), 0);
@@ -96,7 +96,7 @@ TEST_CASE("told to end between two trials it leaves nothing, either") {
              children_of(job.pid()) == 0;
     return false;
   };
-  REQUIRE(Background::until(said, 60));
+  REQUIRE(Background::until(said));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   job.signal(SIGTERM);
   std::string rest(1 << 16, ' ');

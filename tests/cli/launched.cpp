@@ -132,7 +132,7 @@ TEST_CASE("--timeout is how long ranks of evaluate and encode wait for one that 
             command + "--timeout 1.5");
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     CHECK(outcome.code != 0);
-    CHECK(seconds.count() < 60);
+    CHECK(seconds.count() < 200);
     CHECK_MESSAGE(contains(outcome.err, "rank 0 waited 1.5 s for rank 1"), outcome.err);
   }
   CHECK_FALSE(fs::exists(folder / "out.npy"));

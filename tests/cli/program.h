@@ -75,7 +75,7 @@ inline Outcome run_program(const std::string& program, const Words& arguments,
   }
   int status = 0;
   if (options.signal != 0) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
     while (!options.when() && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     ::kill(options.to_group ? -child : child, options.signal);

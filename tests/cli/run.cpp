@@ -104,7 +104,7 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
   const double seconds =
       seconds_of([&] { outcome = launch("--nproc-per-node 3", str(rank_program, " exit 1 7")); });
   CHECK_EQ(outcome.code, 7);
-  CHECK(seconds < 60);
+  CHECK(seconds < 200);
   CHECK(contains(outcome.err, "ringlet: first to fail: rank 1 (pid "));
   // The store and the launcher detect its end at about the same time.
   CHECK(contains(outcome.err,
@@ -128,8 +128,8 @@ TEST_CASE("bad input is two lines: the first refusal, and its rank") {
 }
 
 TEST_CASE("a line like an error of a rank that runs on is shown") {
-  const Background running(run_command({}, shell("echo 'ringlet: waits' >&2; exec sleep 60")));
-  CHECK(Background::until([&] { return contains(running.err(), "ringlet: waits\n"); }, 10));
+  const Background running(run_command({}, shell("echo 'ringlet: waits' >&2; exec sleep 600")));
+  CHECK(Background::until([&] { return contains(running.err(), "ringlet: waits\n"); }));
 }
 
 TEST_CASE("a rank that is killed gives 128 + the signal") {
@@ -162,7 +162,7 @@ TEST_CASE("programs that join no store are ended, too: SIGTERM, then SIGKILL") {
                                                              "while :; do sleep 0.1; done"));
   });
   CHECK_EQ(outcome.code, 9);
-  CHECK(seconds < 60);
+  CHECK(seconds < 200);
   CHECK(contains(outcome.err, ") exited with code 9\n"));
   CHECK_EQ(ringlet::read_file(said), "polite\n");
   CHECK(all_gone(pids_in(outcome.out)));
@@ -176,7 +176,7 @@ TEST_CASE("a rank that has stopped is killed with the others") {
                            "sleep 0.3; exit 3"));
   });
   CHECK_EQ(outcome.code, 3);
-  CHECK(seconds < 60);
+  CHECK(seconds < 200);
   CHECK(all_gone(pids_in(outcome.out)));
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("a rank that exits with 0 while its peers need it ends them, long befo
                        str(rank_program, " early 1 ", with.when, " ", with.transport));
     });
     CHECK_EQ(outcome.code, 1);
-    CHECK(seconds < 30);
+    CHECK(seconds < 200);
     CHECK(contains(outcome.err, "ringlet: first to fail: rank "));
     if (with.when == std::string("before")) {
       CHECK(contains(outcome.err,
@@ -280,8 +280,8 @@ TEST_CASE("a rank that exits with 0 on one node ends its peers on the other") {
     const Words program{rank_program, "early", "1", when};
     Background first(node_command(port, "0", {}, program));
     Background second(node_command(port, "1", {}, program));
-    CHECK_EQ(first.wait(30), 1);
-    CHECK_EQ(second.wait(30), 1);
+    CHECK_EQ(first.wait(120), 1);
+    CHECK_EQ(second.wait(120), 1);
     CHECK(contains(first.err(), when == std::string("before")
                                     ? " exited with code 0 before it joined the group of all ranks"
                                     : "step 0: rank 0 waits for rank 1, which has left the group"));

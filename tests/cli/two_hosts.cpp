@@ -59,7 +59,7 @@ TEST_CASE("a port that is taken is another program's") {
                     {{"RINGLET", ringlet_program()}, {"TWO_HOSTS", "loopback"}});
   const auto taken = ringlet::comm::listen_at("127.0.0.1", 20000 + script.pid() % 10000);
   ringlet::write_file(go, "");
-  CHECK_EQ(script.wait(60), 0);
+  CHECK_EQ(script.wait(), 0);
   CAPTURE(script.err());
   for (int rank = 0; rank < 2; ++rank)
     CHECK_EQ(count(script.out(),

@@ -249,7 +249,7 @@ TEST_CASE("a rank that returns early ends the peers that wait for it, long befor
         }
         CHECK_MESSAGE(message.starts_with("[all_reduce] collective 3 (f32, 1000), step "), message);
         CHECK_MESSAGE(message.ends_with(" waits for rank 1, which has left the group"), message);
-        CHECK(Clock::now() - start < std::chrono::seconds(30));
+        CHECK(Clock::now() - start < std::chrono::seconds(50));
       }
 }
 
