@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <optional>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
@@ -9,6 +9,7 @@
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::comm {
@@ -56,25 +57,28 @@ void choose_device(const Environment& environment) {
   Device::set_best({DeviceType::cuda, environment.gpu(count)});
 }
 
-/// The host, and the processors that this rank may use: "BOOT 0 1 5 ".
-std::string my_processors() {
-  std::string text = boot_id() + ' ';
+/// The control group that limits this rank, and its processors: " BOOT GROUP 0 1 5 ".
+std::string my_processors(const std::optional<CpuLimit>& limit) {
+  std::string text = str(' ', boot_id(), ' ', limit ? limit->group : "-", ' ');
   for (const int cpu : affinity()) text += str(cpu, ' ');
   return text;
 }
 
 /// Ranks that may run on the same processors share them equally, however the launcher bound them.
+/// So do ranks below one limit.
 void share_processors(const Group& world) {
-  const std::vector<std::string> all = world.all_gather_bytes(my_processors());
+  const std::optional<CpuLimit> limit = cpu_limit();
+  const std::vector<std::string> all = world.all_gather_bytes(my_processors(limit));
   if (environment_variable("RINGLET_NUM_THREADS")) return;
-  const std::string host = boot_id();
+  const std::string host = str(' ', boot_id(), ' ');
+  const auto users_of = [&](const std::string& what) {
+    return static_cast<double>(std::count_if(all.begin(), all.end(), [&](const std::string& rank) {
+      return rank.starts_with(host) && rank.find(what, host.size() - 1) != rank.npos;
+    }));
+  };
   double share = 0;
-  for (const int cpu : affinity()) {
-    const auto users = std::count_if(all.begin(), all.end(), [&](const std::string& processors) {
-      return processors.starts_with(host) && processors.find(str(' ', cpu, ' ')) != processors.npos;
-    });
-    share += 1.0 / static_cast<double>(users);
-  }
+  for (const int cpu : affinity()) share += 1.0 / users_of(str(' ', cpu, ' '));
+  if (limit) share = std::min(share, limit->processors / users_of(str(' ', limit->group, ' ')));
   set_threads_per_device(std::max(1, static_cast<int>(share + 1e-9)));
 }
 

@@ -30,6 +30,8 @@ class Store {
   virtual bool raised() const = 0;
   /// The first cause; empty while nothing is raised.
   virtual std::string cause() const = 0;
+  /// The address of the store's host: the ranks reach each other by the route to it.
+  virtual std::string host() const { return "127.0.0.1"; }
 };
 
 /// Shared memory, of the threads of this process and of children that it forks later. Causes are

@@ -66,6 +66,4 @@ void pin_devices(const std::vector<Device>& devices) {
     if (!shares[d].empty()) set_processors(devices[d], shares[d]);
 }
 
-int usable_processors() { return std::max(1, static_cast<int>(affinity().size())); }
-
 }  // namespace ringlet::comm

@@ -33,7 +33,4 @@ inline constexpr const char* kPinned = "RINGLET_PINNED";
 /// Divides the processors of such a rank among its devices; does nothing for other ranks.
 void pin_devices(const std::vector<Device>& devices);
 
-/// How many processors this process may use.
-int usable_processors();
-
 }  // namespace ringlet::comm

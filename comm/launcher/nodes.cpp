@@ -1,7 +1,10 @@
 #include "ringlet/comm/launcher/nodes.h"
 
+#include <ostream>
+
 #include "ringlet/comm/launcher/signals.h"
 #include "ringlet/comm/stores/socket.h"
+#include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
@@ -24,11 +27,15 @@ bool is_here(const std::string& host) {
 
 }  // namespace
 
-Nodes::Nodes(const LauncherOptions& options)
+Nodes::Nodes(const LauncherOptions& options, std::ostream& err)
     : options_(options),
+      err_(err),
       token_(Token::from_environment()),
       node_rank_(options.node_rank.value_or(0)),
       port_(options.master_port) {
+  if (options.nnodes == 1 && !is_here(options.master_addr))
+    fail_input("the master address ", options.master_addr,
+               ": expected one of this host, the only node (--nnodes 1)");
   token_is_new_ = token_.empty() && options.nnodes == 1;
   if (token_is_new_) token_ = Token::random();
   open_server();
@@ -54,14 +61,19 @@ void Nodes::open_server() {
 
 std::unique_ptr<TcpStore> Nodes::join_store(const std::string& scope,
                                             const std::string& name) const {
+  const std::string server = "the launcher of node 0";
   return join_tcp_store({.host = options_.master_addr,
                          .port = port_,
                          .token = token_,
                          .scope = scope,
                          .name = name,
-                         .server = "the launcher of node 0",
+                         .server = server,
                          .timeout = kJoin,
-                         .silence = server_ ? Timeout::zero() : options_.node_timeout});
+                         .silence = server_ ? Timeout::zero() : options_.node_timeout,
+                         .on_wait = [&](const std::string& why) {
+                           err_ << "ringlet: waits for " << server << " at " << options_.master_addr
+                                << ':' << port_ << ": " << why << std::endl;
+                         }});
 }
 
 void Nodes::take_number() {
@@ -83,12 +95,22 @@ void Nodes::agree() {
       str("--nnodes ", options_.nnodes, " --max-restarts ", options_.max_restarts);
   store_->set(str("options/", node_rank_), job);
   store_->set(str("ranks/", node_rank_), std::to_string(options_.nproc_per_node));
-  const std::string first = store_->get("options/0", kJoin);
+  const std::string first = await("options/0", 0);
   if (job != first) fail_input(job, ": node 0 has ", first);
   for (int node = 0; node < options_.nnodes; ++node) {
     if (node == node_rank_) first_rank_ = world_size_;
-    world_size_ += std::stoi(store_->get(str("ranks/", node), kJoin));
+    world_size_ += std::stoi(await(str("ranks/", node), node));
   }
+}
+
+std::string Nodes::await(const std::string& key, int node) {
+  try {
+    return store_->get(key, kPatience);
+  } catch (const Error&) {
+    if (store_->raised()) throw;
+  }
+  err_ << "ringlet: waits for the launcher of node " << node << std::endl;
+  return store_->get(key, kJoin);
 }
 
 std::unique_ptr<TcpStore> Nodes::join_attempt(int attempt) const {

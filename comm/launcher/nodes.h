@@ -17,7 +17,8 @@ namespace ringlet::comm {
 class Nodes {
  public:
   /// Returns once all launchers are there. InputError where their options do not agree.
-  explicit Nodes(const LauncherOptions& options);
+  /// Prints to `err` which node it waits for.
+  Nodes(const LauncherOptions& options, std::ostream& err);
   ~Nodes();
 
   int node_rank() const { return node_rank_; }
@@ -46,8 +47,11 @@ class Nodes {
   std::string this_launcher() const;
   void take_number();
   void agree();
+  /// A value that another node's launcher sets.
+  std::string await(const std::string& key, int node);
 
   const LauncherOptions& options_;
+  std::ostream& err_;
   Token token_;
   bool token_is_new_ = false;
   int node_rank_;

@@ -33,7 +33,7 @@ int wait_for_nodes(Job& job, const std::string& point) {
 
 JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostream& err) {
   // The nodes come first: signals keep their usual effect until there are ranks to pass them on to.
-  Job job{options, Nodes(options), {}, out, err};
+  Job job{options, Nodes(options, err), {}, out, err};
   adopt_orphans();
   struct Sweep {
     ~Sweep() { kill_children(); }

@@ -66,6 +66,9 @@ std::string local_address_towards(const std::string& host);
 /// The next connection, non-blocking; an empty socket, with the reason in errno, if there is none.
 Socket accept_from(const Socket& listener);
 
+/// Whether a process of this user has the other end of a connection within this host.
+bool peer_is_this_user(const Socket& socket);
+
 /// One attempt. Returns an empty socket, with the reason in `why`, if no server answers.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
 

@@ -32,12 +32,14 @@ std::string who_and_where(const std::string& name) {
 class TcpClient final : public TcpStore {
  public:
   explicit TcpClient(const TcpStoreOptions& options)
-      : server_(str(options.server, " at ", options.host, ':', options.port)),
+      : host_(options.host),
+        server_(str(options.server, " at ", options.host, ':', options.port)),
         name_(who_and_where(options.name)),
         timeout_(options.timeout),
         silence_(options.silence),
         exceptions_(std::uncaught_exceptions()),
-        socket_(connect_to_store(options.host, options.port, options.token, options.timeout)) {
+        socket_(connect_to_store(options.host, options.port, options.token, options.timeout,
+                                 options.on_wait)) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { listen(); });
     try {
@@ -91,6 +93,7 @@ class TcpClient final : public TcpStore {
     const std::lock_guard lock(mutex_);
     return culprit_;
   }
+  std::string host() const override { return host_; }
 
  private:
   /// Throws if the server refuses, the connection has ended or the time is up. A get, which waits
@@ -211,6 +214,7 @@ class TcpClient final : public TcpStore {
     thread_.join();
   }
 
+  const std::string host_;
   const std::string server_;
   const std::string name_;
   const Timeout timeout_;

@@ -1,6 +1,7 @@
 // One process's connection to a TCP store: its keys and, over the same socket, its alarm.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,8 @@ struct TcpStoreOptions {
   /// How long either side may send nothing though its host is up (a stopped process) before the
   /// other side raises the alarm. 0: without limit.
   Timeout silence = Timeout::zero();
+  /// Called once, with the reason, when no server has answered for seconds. May be empty.
+  std::function<void(const std::string& why)> on_wait = {};
 };
 
 /// A client thread sleeps on the socket. When a client of the scope ends without a goodbye, or the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "ringlet/core/base/error.h"
 
@@ -40,14 +41,16 @@ void require_token_beyond_loopback(const std::string& host, const Token& token) 
                host.empty() ? "*" : host, " accepts connections of any host");
 }
 
-Socket connect_to_store(const std::string& host, int port, const Token& token, Timeout timeout) {
+Socket connect_to_store(const std::string& host, int port, const Token& token, Timeout timeout,
+                        std::function<void(const std::string& why)> on_wait) {
   require_token_beyond_loopback(host, token);
   const std::string store = str("[store] ", host, ':', port, ": ");
   const Deadline deadline = Clock::now() + timeout;
+  const Deadline patience = Clock::now() + kPatience;
   std::optional<Deadline> refused_until;
   for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
     std::string why;
-    Socket socket = connect_to(host, port, deadline, why);
+    Socket socket = connect_to(host, port, on_wait ? std::min(deadline, patience) : deadline, why);
     if (socket) {
       try {
         if (shake_hands(socket, token, std::min(deadline, Clock::now() + kHandshake), why))
@@ -60,6 +63,7 @@ Socket connect_to_store(const std::string& host, int port, const Token& token, T
     const auto now = Clock::now();
     if (socket && now >= *refused_until) fail(store, why);
     if (now >= deadline) fail(store, "no answer within ", seconds_of(timeout), " s: ", why);
+    if (on_wait && now >= patience) std::exchange(on_wait, nullptr)(why);
     std::this_thread::sleep_for(nap);
   }
 }

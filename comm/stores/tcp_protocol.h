@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ inline constexpr std::size_t kChallenge = kNonce + Token::kSigned;
 inline constexpr std::size_t kProof = Token::kSigned;
 /// Each side closes a connection when its handshake takes longer.
 inline constexpr auto kHandshake = std::chrono::seconds(5);
+/// A wait for another host is reported after this time.
+inline constexpr auto kPatience = std::chrono::seconds(5);
 
 /// InputError unless there is a token or all addresses of `host` are loopback.
 void require_token_beyond_loopback(const std::string& host, const Token& token);
@@ -33,7 +36,10 @@ void require_token_beyond_loopback(const std::string& host, const Token& token);
 /// The client's side: waits for the server and proves to know the token. Error that names the
 /// server if none answers in time, or one with another token; InputError beyond loopback without a
 /// token.
-Socket connect_to_store(const std::string& host, int port, const Token& token, Timeout timeout);
+/// `on_wait` is called once, with the reason, when none has answered for kPatience; it may be
+/// empty.
+Socket connect_to_store(const std::string& host, int port, const Token& token, Timeout timeout,
+                        std::function<void(const std::string& why)> on_wait = {});
 
 /// The longest silence of a side is divided into so many signs of life. Missed ones in a row are
 /// counted, not timed: if both sides stood still, only one is missed.

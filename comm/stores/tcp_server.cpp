@@ -1,6 +1,7 @@
 #include "ringlet/comm/stores/tcp_server.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +24,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::ptrdiff_t kMostUnauthenticated = 256;  // with a hello, and without
+/// Unauthenticated clients with a hello, and without. They leave descriptors for the ranks' pipes.
+std::ptrdiff_t most_unauthenticated() {
+  rlimit files{};
+  const bool known = getrlimit(RLIMIT_NOFILE, &files) == 0;
+  return known ? static_cast<std::ptrdiff_t>(std::clamp<rlim_t>(files.rlim_cur / 8, 2, 256)) : 256;
+}
 constexpr int kAcceptsPerRound = 64;  // so that a flood of connections waits, not the ranks
 constexpr int kTick = 100;            // ms between two looks at the clock, if there are deadlines
 constexpr auto kExhausted = std::chrono::milliseconds(100);  // without accepts, for descriptors
@@ -153,7 +159,7 @@ class Server final : public TcpStoreServer {
       serve(clients_.back(), POLLIN);  // a rank's hello has mostly arrived already
     }
     for (const bool greeted : {false, true})
-      while (close_oldest(greeted, kMostUnauthenticated)) continue;
+      while (close_oldest(greeted, most_unauthenticated_)) continue;
   }
 
   /// Closes the oldest of more than `most` unauthenticated clients; false if there are no more.
@@ -181,6 +187,8 @@ class Server final : public TcpStoreServer {
     if (client.gone || client.in.size() < kHello) return;
     const std::string nonce = client.in.substr(kMagic.size(), kNonce);
     client.gone = !token_.verifies(client.in.substr(kMagic.size() + kNonce), "hello", nonce);
+    // Any process of this host knows the key of an empty token.
+    if (token_.empty() && !client.gone) client.gone = !peer_is_this_user(client.socket);
     if (client.gone) return;
     const std::string fresh = random_bytes(kNonce);
     client.nonces = nonce + fresh;
@@ -264,6 +272,7 @@ class Server final : public TcpStoreServer {
   }
 
   const Token token_;
+  const std::ptrdiff_t most_unauthenticated_ = most_unauthenticated();
   const Socket wakeup_;
   const Socket listener_;
   std::list<StoreClient> clients_;  // oldest first

@@ -18,7 +18,7 @@ struct TcpStoreServerOptions {
   /// host everywhere (RFC 6761).
   std::string host = "127.0.0.1";
   int port = 0;  // 0: a free one
-  /// Without a token the server listens on loopback only.
+  /// Without a token the server listens on loopback only, and serves this user's processes only.
   Token token = {};
 };
 

@@ -176,7 +176,7 @@ class GlooTransport final : public Transport {
   StoreProgress progress_;
   GlooWatchdog watchdog_;
   std::vector<Peer> peers_;
-  std::shared_ptr<::gloo::rendezvous::Context> context_;
+  std::shared_ptr<::gloo::Context> context_;
   std::unique_ptr<Engine> engine_;
   Call call_;
   std::uint64_t step_ = 0;

@@ -1,7 +1,8 @@
 // The parts of the gloo transport.
 #pragma once
 
-#include <gloo/rendezvous/context.h>
+#include <gloo/common/error.h>
+#include <gloo/context.h>
 
 #include <csignal>
 
@@ -10,7 +11,7 @@
 namespace ringlet::comm {
 
 /// Connects every rank with every peer.
-std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& membership);
+std::shared_ptr<::gloo::Context> connect_gloo(const Membership& membership);
 
 std::unique_ptr<Engine> make_gloo_engine(const Membership& membership,
                                          std::shared_ptr<::gloo::Context> context);

@@ -1,9 +1,12 @@
 // How ranks on several hosts find each other: they exchange addresses through our store.
 #include <gloo/transport/tcp/device.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <sys/epoll.h>
 
 #include <exception>
+#include <future>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -11,36 +14,13 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/transports/gloo.h"
+#include "ringlet/comm/transports/gloo_pairs.h"
+#include "ringlet/comm/transports/proved_connections.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 
 namespace ringlet::comm {
 namespace {
-
-class StoreAdapter final : public ::gloo::rendezvous::Store {
- public:
-  explicit StoreAdapter(const Membership& membership) : membership_(membership) {}
-
-  void set(const std::string& key, const std::vector<char>& data) override {
-    membership_.store->set(membership_.key("gloo/" + key), std::string(data.begin(), data.end()));
-  }
-  std::vector<char> get(const std::string& key) override {
-    const auto rank = parse_number<int>(key);
-    const std::string of = rank ? std::to_string(membership_.name_of(*rank)) : key;
-    const std::string value = membership_.get("gloo/" + key, "the address of rank " + of);
-    return std::vector<char>(value.begin(), value.end());
-  }
-  void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) get(key);
-  }
-  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
-    wait(keys);
-  }
-
- private:
-  const Membership& membership_;
-};
 
 /// gloo removes a connection from its loop, or ends the loop, at the loop's next tick. A loop
 /// without events ticks every 10 ms, one with this event every 0.1 ms.
@@ -52,14 +32,31 @@ class Ticks final : public ::gloo::transport::tcp::Handler {
   }
 
   /// No other owner may outlive this object: the loop calls it.
-  std::shared_ptr<::gloo::transport::Device> device() const { return device_; }
+  std::shared_ptr<::gloo::transport::tcp::Device> device() const { return device_; }
   void begin() { wake(event_); }
   void end() { clear(event_); }
+  /// Runs `task` on the loop's thread, while the loop ticks.
+  void run(std::packaged_task<void()> task) {
+    std::future<void> done = task.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      task_ = std::move(task);
+    }
+    done.get();
+  }
   void handleEvents(int /*events*/) override {
+    std::packaged_task<void()> task;
+    {
+      const std::lock_guard lock(mutex_);
+      task = std::move(task_);
+    }
+    if (task.valid()) return task();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 
  private:
+  std::mutex mutex_;
+  std::packaged_task<void()> task_;
   Socket event_ = make_wakeup();
   std::shared_ptr<::gloo::transport::tcp::Device> device_;  // its loop ends before the event
 };
@@ -77,45 +74,51 @@ std::string interface_names() {
   return names;
 }
 
-// RINGLET_INTERFACE ("eth0"), else the route to the launcher's MASTER_ADDR, else loopback.
-::gloo::transport::tcp::attr interface() {
+// RINGLET_INTERFACE ("eth0"), else the route to the store.
+::gloo::transport::tcp::attr interface(const Store& store) {
   ::gloo::transport::tcp::attr attributes;
   if (const auto name = environment_variable("RINGLET_INTERFACE")) {
     if (if_nametoindex(name->c_str()) == 0)
       fail_input("RINGLET_INTERFACE=", shown(*name), ": expected one of ", interface_names());
     attributes.iface = *name;
   } else {
-    const Environment environment = Environment::read();
-    const std::string master = environment.launched
-                                   ? environment.master_addr
-                                   : environment_variable("MASTER_ADDR").value_or("127.0.0.1");
-    attributes.hostname = local_address_towards(master);
-    if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", master, ": no such host");
+    attributes.hostname = local_address_towards(store.host());
+    if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", store.host(), ": no such host");
   }
   return attributes;
 }
 
+std::string address_of(const ::gloo::transport::tcp::attr& attributes) {
+  char text[NI_MAXHOST];
+  const auto* const address = reinterpret_cast<const sockaddr*>(&attributes.ai_addr);
+  const auto length = static_cast<socklen_t>(attributes.ai_addrlen);
+  const int error = getnameinfo(address, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
+  RINGLET_CHECK(error == 0, "[gloo] no address of this host: ", gai_strerror(error));
+  return text;
+}
+
 }  // namespace
 
-std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& membership) {
+std::shared_ptr<::gloo::Context> connect_gloo(const Membership& membership) {
   const NoSigpipe no_sigpipe;
-  StoreAdapter store(membership);
   try {
-    const auto ticks = std::make_shared<Ticks>(::gloo::transport::tcp::CreateDevice(interface()));
-    // The connections end, and then the loop itself, while the loop ticks.
-    const std::shared_ptr<::gloo::rendezvous::Context> context(
-        new ::gloo::rendezvous::Context(membership.rank, membership.size),
-        [ticks](::gloo::rendezvous::Context* last) {
-          ticks->begin();
-          delete last;
-        });
-    context->setTimeout(membership.timeout);
+    const auto attributes = ::gloo::transport::tcp::CreateDeviceAttr(interface(*membership.store));
+    const std::vector<Socket> peers = connect_peers(membership, address_of(attributes));
+    const auto ticks =
+        std::make_shared<Ticks>(std::make_shared<::gloo::transport::tcp::Device>(attributes));
     ticks->begin();
-    {
-      auto device = ticks->device();
-      context->connectFullMesh(store, device);
-    }
+    std::shared_ptr<::gloo::Context> made;
+    ticks->run(std::packaged_task<void()>([&] {
+      made = make_gloo_context(ticks->device(), membership.rank, peers, membership.timeout);
+    }));
     ticks->end();
+    // The connections end, and then the loop itself, while the loop ticks.
+    const std::shared_ptr<::gloo::Context> context(made.get(),
+                                                   [ticks, own = made](::gloo::Context*) mutable {
+                                                     ticks->begin();
+                                                     own.reset();
+                                                   });
+    made.reset();
     // A rank that left earlier would end the connections of its peers.
     membership.meet("connected", "the connections of all ranks");
     return context;

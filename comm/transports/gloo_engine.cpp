@@ -13,6 +13,18 @@
 namespace ringlet::comm {
 namespace {
 
+/// Messages of calls that differ do not meet: an unexpected length would throw on gloo's thread,
+/// and so end the process.
+std::uint32_t tag_of(const Call& call) {
+  std::uint32_t hash = 2166136261;  // FNV-1a
+  for (const std::uint64_t part :
+       {std::uint64_t{call.sequence}, static_cast<std::uint64_t>(call.op),
+        static_cast<std::uint64_t>(call.dtype), static_cast<std::uint64_t>(call.reduce),
+        static_cast<std::uint64_t>(call.root), static_cast<std::uint64_t>(call.count), call.layout})
+    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((part >> (8 * byte)) & 0xFF)) * 16777619;
+  return hash;
+}
+
 class GlooEngine final : public Engine {
  public:
   GlooEngine(const Membership& membership, std::shared_ptr<::gloo::Context> context)
@@ -82,7 +94,7 @@ class GlooEngine final : public Engine {
   Options native(const Call& call) {
     membership_.check_alarm();
     Options options(context_);
-    options.setTag(static_cast<std::uint32_t>(call.sequence));
+    options.setTag(tag_of(call));
     options.setTimeout(membership_.timeout);
     return options;
   }

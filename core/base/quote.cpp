@@ -7,31 +7,32 @@ constexpr std::string_view kEllipsis = "...";
 
 bool continues(char byte) { return (byte & 0xC0) == 0x80; }
 
-/// Bytes of the UTF-8 character at `i`; 0 if there is none.
-std::size_t character_at(std::string_view text, std::size_t i) {
-  const auto first = static_cast<unsigned char>(text[i]);
-  const std::size_t length = first < 0x80                    ? 1
-                             : first >= 0xC2 && first < 0xE0 ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-  if (length > text.size() - i) return 0;
-  for (std::size_t k = 1; k < length; ++k)
-    if (!continues(text[i + k])) return 0;
-  return length;
+/// The bytes after the first of a valid UTF-8 character of several; 0 at any other byte.
+std::size_t continuation_bytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+  if (first < 0xC2 || first > 0xF4 || text.size() <= more) return 0;
+  for (std::size_t i = 1; i <= more; ++i)
+    if (!continues(text[i])) return 0;
+  const auto second = static_cast<unsigned char>(text[1]);
+  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+  const bool surrogate = first == 0xED && second > 0x9F;
+  return overlong || surrogate || (first == 0xF4 && second > 0x8F) ? 0 : more;
 }
 
 }  // namespace
 
 std::string one_line(std::string_view text) {
   std::string line(text);
-  for (std::size_t i = 0; i < line.size();) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (const std::size_t more = continuation_bytes(text.substr(i)); more > 0) {
+      // U+0080 to U+009F, which include a line break of Unicode.
+      if (line[i] == '\xC2' && (line[i + 1] & 0xE0) == 0x80) line[i] = line[i + 1] = '?';
+      i += more;
+      continue;
+    }
     const auto byte = static_cast<unsigned char>(line[i]);
-    const std::size_t length = character_at(line, i);
-    if (byte < 0x20 || byte == 0x7F || length == 0) line[i] = '?';
-    // U+0080 to U+009F, which include a line break of Unicode.
-    if (byte == 0xC2 && length == 2 && (line[i + 1] & 0xE0) == 0x80) line[i] = line[i + 1] = '?';
-    i += length == 0 ? 1 : length;
+    if (byte < 0x20 || byte >= 0x7F) line[i] = '?';
   }
   return line;
 }

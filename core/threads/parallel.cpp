@@ -18,6 +18,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/number.h"
+#include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/core/threads/processors.h"
 #include "ringlet/core/threads/thread.h"
 
@@ -33,9 +34,7 @@ int default_threads() {
       fail_input("RINGLET_NUM_THREADS=", text, ": expected a number from 1 to ", kMost);
     return *threads;
   }
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+  return usable_processors();
 }
 
 std::atomic<int> configured_threads{0};

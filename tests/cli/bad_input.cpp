@@ -234,6 +234,10 @@ TEST_CASE_FIXTURE(Fixture, "a GPU that is not there" * doctest::test_suite("host
 TEST_CASE_FIXTURE(Fixture, "an output that cannot be written") {
   const Outcome absent = run(str("encode ", text, " --model ", model, " --output /absent/e.npy"));
   refuse(absent, {"--output /absent/e.npy", "no folder"});
+  const std::string longest(300, 'a');  // bytes; file systems allow 255
+  refuse(run(str("encode ", text, " --model ", model, " --output ", longest, "/e.npy")),
+         {"--output " + longest, "cannot write: File name too long"});
+  refuse(run("train --model tiny --output " + longest), {"cannot write: File name too long"});
   refuse(run(str("train --model tiny --output ", text + "/out")),
          {"--output", text + " is no folder"});
   refuse(run(str("train --model tiny --output ", model)), {"--output " + model, "not empty"});

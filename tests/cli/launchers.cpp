@@ -2,8 +2,8 @@
 // launchers themselves if they are installed.
 #include <memory>
 
-#include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"
@@ -61,7 +61,7 @@ void check_launcher(const std::string& launcher, Words arguments, int n) {
 
 TEST_CASE("a program without a launcher is a world of one") {
   CHECK_EQ(outputs({{}}, "group"), str("rank 0: the sum is 0 over 1, auto, cpu:0 with ",
-                                       ringlet::comm::usable_processors(), " threads\n"));
+                                       ringlet::usable_processors(), " threads\n"));
 }
 
 TEST_CASE("under torchrun's variables rank 0 keeps the store") {
@@ -117,7 +117,7 @@ TEST_CASE("variables that make no sense end the program with code 2") {
 }
 
 TEST_CASE("ranks share the host's processors") {
-  const int all = ringlet::comm::usable_processors();
+  const int all = ringlet::usable_processors();
   for (const int n : {1, 2, 3}) {
     for (const char* pin : {"--grace=5", "--no-pin"}) {
       const Outcome outcome =

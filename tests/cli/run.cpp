@@ -2,8 +2,9 @@
 #include <chrono>
 #include <filesystem>
 
-#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/comm/stores/socket.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"
@@ -79,7 +80,7 @@ TEST_CASE("a program sees torchrun's variables and keeps its own arguments") {
              shell("echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $ROLE_RANK "
                    "$MASTER_ADDR $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS "
                    "$TORCHELASTIC_RUN_ID; test \"$RINGLET_PINNED\" = \"" +
-                   std::string(ringlet::comm::usable_processors() < 2 ? "" : "1") +
+                   std::string(ringlet::usable_processors() < 2 ? "" : "1") +
                    "\" && test $MASTER_PORT -gt 0 && test ${#RINGLET_TOKEN} -eq 64"));
   CHECK_EQ(outcome.code, 0);
   for (const char* rank : {"0", "1"})
@@ -375,7 +376,53 @@ TEST_CASE("two nodes: ranks are numbered by node, the nodes may differ in size")
   CHECK(contains(first.out(), "[0] rank 0 of 3, local 0 of 2, attempt 0, pid "));
   CHECK(contains(first.out(), "[1] rank 1 of 3, local 1 of 2, attempt 0, pid "));
   CHECK(contains(second.out(), "[2] rank 2 of 3, local 0 of 1, attempt 0, pid "));
-  CHECK_EQ(first.err() + second.err(), "");
+  CHECK_FALSE(contains(first.err() + second.err(), "fail"));
+}
+
+TEST_CASE("a node that does not find another one names it") {
+  const std::string port = free_port(), other_port = free_port();
+  Background first(node_command(port, "0", {}, "true")),
+      second(node_command(other_port, "1", {}, "true"));
+  CHECK(Background::until(
+      [&] { return contains(first.err(), "ringlet: waits for the launcher of node 1\n"); }));
+  CHECK(Background::until([&] {
+    return contains(second.err(), str("ringlet: waits for the launcher of node 0 at 127.0.0.2:",
+                                      other_port, ": Connection refused\n"));
+  }));
+}
+
+TEST_CASE("unauthenticated connections leave a launcher descriptors for its ranks") {
+  const std::string port = free_port();
+  Background first(Words{"sh", "-c", "ulimit -n 64; exec \"$0\" \"$@\""} +
+                   node_command(port, "0", {}, "true"));
+  std::vector<ringlet::comm::Socket> crowd;
+  REQUIRE(Background::until([&] {
+    std::string why;
+    crowd.push_back(
+        ringlet::comm::connect_to("127.0.0.2", std::stoi(port),
+                                  std::chrono::steady_clock::now() + std::chrono::seconds(5), why));
+    return crowd.size() > 100 && crowd.back();
+  }));
+  Background second(node_command(port, "1", {}, "true"));
+  CHECK_EQ(first.wait(), 0);
+  CHECK_EQ(second.wait(), 0);
+}
+
+TEST_CASE("options of the rendezvous are torchrun's") {
+  for (const char* backend : {"c10d", "static"})
+    CHECK_EQ(launch(str("--rdzv-backend ", backend,
+                        " --rdzv_id 7 --rdzv-endpoint localhost:", free_port()),
+                    shell("[ $TORCHELASTIC_RUN_ID = 7 ]"))
+                 .code,
+             0);
+  CHECK_EQ(launch("--rdzv-backend etcd", "true").code, 2);
+  for (const char* option : {"--master-addr ", "--rdzv-endpoint "}) {
+    const Outcome outcome = launch(str(option, "no.such.host.invalid"), "true");
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(outcome.err,
+             "ringlet: the master address no.such.host.invalid: expected one of this "
+             "host, the only node (--nnodes 1)\n");
+  }
 }
 
 TEST_CASE("nodes at one endpoint number themselves, fail and start again together") {

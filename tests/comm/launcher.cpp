@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/output.h"
 #include "ringlet/comm/launcher/process.h"
@@ -64,7 +65,7 @@ TEST_CASE("devices get cores before second threads of cores, and no core is in t
 }
 
 TEST_CASE("processors are shared out, each to one rank") {
-  const int all = usable_processors();
+  const int all = static_cast<int>(affinity().size());
   for (int n = 1; n <= all; ++n) {
     const auto shares = share_cores(n);
     REQUIRE_EQ(shares.size(), static_cast<std::size_t>(n));

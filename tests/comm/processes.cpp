@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include "environment.h"
 #include "ranks.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/ops/elementwise.h"
 
 TEST_SUITE_BEGIN("host");
@@ -266,6 +268,30 @@ TEST_CASE("a group may end on one rank while a peer is still making it") {
         },
         2, processes(options));
 }
+
+#if defined(RINGLET_TESTS_GLOO)
+TEST_CASE("gloo's own collectives with two sizes end with an error") {
+  if (!has_gloo()) return;
+  const std::string message = process_failure(
+      [](const Group& group) {
+        const Tensor x = zeros({group.rank() == 0 ? 4000 : 8000});
+        for (int i = 0; i < 10; ++i) group.all_reduce(x).wait();
+      },
+      2,
+      {.transport = TransportKind::gloo,
+       .algorithm = Algorithm::native,
+       .timeout = std::chrono::seconds(1)});
+  CHECK_MESSAGE(message.find("[all_reduce] collective ") != message.npos, message);
+}
+
+TEST_CASE("ranks of one host take no address from the environment") {
+  if (!has_gloo()) return;
+  with_environment({{"MASTER_ADDR", "no.such.host.invalid"}}, [] {
+    launch([](const Group& group) { group.barrier(); }, 2,
+           processes({.transport = TransportKind::gloo}));
+  });
+}
+#endif
 
 TEST_CASE("a rank that is stopped ends the others by the timeout, and is killed then") {
   for (const GroupOptions& options : process_settings()) {

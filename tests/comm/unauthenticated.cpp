@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +18,7 @@
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/transports/proved_connections.h"
 #include "ringlet/core/base/error.h"
 
 TEST_SUITE_BEGIN("host");
@@ -255,6 +258,64 @@ TEST_CASE("connections without the token keep no rank from its peers") {
   };
   for (int i = 0; i < 3000 && alive() > 256; ++i) std::this_thread::sleep_for(10ms);
   CHECK(alive() <= 256);
+}
+
+TEST_CASE("unauthenticated clients do not join the connections between ranks") {
+  constexpr int kRanks = 3;
+  const std::shared_ptr<Store> store = make_memory_store();
+  std::atomic<bool> done{false};
+  std::thread clients([&] {
+    const std::string place = store->get("world/address of rank 0", 20s);
+    const int port = std::stoi(place.substr(place.find(' ')));
+    std::vector<Socket> crowd;
+    for (int i = 0; !done; ++i) {
+      crowd.push_back(knock(port));
+      const std::string rank(i % 2 == 0 ? "\1\0\0\0" : "\2\0\0\0", 4);
+      const std::string hello = rank + random_bytes(kNonce);
+      if (crowd.back()) send_some(crowd.back(), hello + Token::random().sign("hello", hello));
+      if (i < 100) crowd.push_back(knock(port));
+    }
+  });
+  std::vector<std::vector<Socket>> peers(kRanks);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank)
+    ranks.emplace_back([&, rank] {
+      peers[static_cast<std::size_t>(rank)] = connect_peers(
+          {.store = store, .rank = rank, .size = kRanks, .timeout = 60s, .id = "world"},
+          "127.0.0.1");
+    });
+  for (std::thread& rank : ranks) rank.join();
+  done = true;
+  clients.join();
+  for (std::size_t a = 0; a < kRanks; ++a)
+    for (std::size_t b = 0; b < kRanks; ++b) {
+      CHECK_EQ(static_cast<bool>(peers[a][b]), a != b);
+      if (a == b) continue;
+      send_some(peers[a][b], str(a, b));
+      CHECK_EQ(receive_exactly(peers[b][a], 2, Clock::now() + 20s), str(a, b));
+    }
+}
+
+TEST_CASE("without a token a server serves processes of its own user only") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: needs the right to become another user");
+    return;
+  }
+  const auto server = serve_tcp_store({});
+  const int port = server->port();
+  const std::string hello = hello_signed_with(Token());
+  const auto answer = [&] {
+    const Socket socket = knock(port);
+    send_some(socket, hello);
+    return receive_exactly(socket, kChallenge, Clock::now() + 20s).size();
+  };
+  CHECK_EQ(answer(), kChallenge);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(setuid(65534) == 0 && answer() == 0 ? 0 : 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
 }
 
 TEST_CASE("without descriptors connections wait, not the ranks") {

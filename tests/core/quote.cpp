@@ -11,6 +11,8 @@ TEST_CASE("text from outside is shown in one line of bounded length") {
   CHECK_EQ(one_line("a\xC2\x85z"), "a??z");                  // a line break beyond ASCII
   CHECK_EQ(one_line("PAR1\x15\xFF\xE9z\xC3"), "PAR1???z?");  // not UTF-8
   CHECK_EQ(one_line("na\u00EFve \u65E5\u672C"), "na\u00EFve \u65E5\u672C");
+  CHECK_EQ(one_line("a\x80z \xE6\x97 \xC0\xAF \xED\xA0\x80 \xF4\x90\x80\x80 \xFF"),
+           "a?z ?? ?? ??? ???? ?");  // no UTF-8
   CHECK_EQ(shown(std::string(80, 'a')), std::string(80, 'a'));
   CHECK_EQ(shown(std::string(81, 'a')), std::string(77, 'a') + "...");
   CHECK_EQ(shown("abcdef", 5), "ab...");

@@ -29,6 +29,13 @@ void try_file(std::string_view option, const fs::path& folder, const fs::path& w
   ::unlink(name.c_str());
 }
 
+/// A path that is too long or not accessible may be a folder.
+std::string why_no_folder(const std::error_code& error, const std::string& otherwise) {
+  const bool absent = !error || error == std::errc::no_such_file_or_directory ||
+                      error == std::errc::not_a_directory;
+  return absent ? otherwise : str("cannot write: ", error.message());
+}
+
 }  // namespace
 
 void check_writable_folder(std::string_view option, const fs::path& folder) {
@@ -39,7 +46,8 @@ void check_writable_folder(std::string_view option, const fs::path& folder) {
     existing = existing.parent_path();
   }
   if (!fs::is_directory(existing, error))
-    fail_input(option, ' ', folder.string(), ": ", existing.string(), " is no folder");
+    fail_input(option, ' ', folder.string(), ": ",
+               why_no_folder(error, str(existing.string(), " is no folder")));
   try_file(option, existing, folder);
 }
 
@@ -58,7 +66,8 @@ void check_output_file(std::string_view option, const fs::path& file) {
     fail_input(option, " '", file.string(), "': expected the name of a file");
   const fs::path folder = fs::absolute(file, error).parent_path();
   if (!fs::is_directory(folder, error))
-    fail_input(option, ' ', file.string(), ": there is no folder ", folder.string());
+    fail_input(option, ' ', file.string(), ": ",
+               why_no_folder(error, str("there is no folder ", folder.string())));
   try_file(option, folder, file);
 }
 

@@ -14,6 +14,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/number.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/option_values.h"
 
@@ -32,6 +33,7 @@ struct RunOptions {
   int master_port = 0;
   std::string rdzv_endpoint;
   std::string rdzv_id = "none";
+  std::string rdzv_backend;
   int max_restarts = 0;
   std::filesystem::path log_dir;
   std::string tee;
@@ -50,11 +52,11 @@ int cuda_devices() {
 }
 
 int ranks_per_node(const std::string& text) {
-  if (text == "cpu") return comm::usable_processors();
+  if (text == "cpu") return usable_processors();
   if (text == "gpu" || text == "auto") {
     if (const int devices = cuda_devices(); devices > 0) return devices;
     if (text == "gpu") fail_input("--nproc-per-node gpu: ", no_device(DeviceType::cuda));
-    return comm::usable_processors();
+    return usable_processors();
   }
   const int number = to_number(text);
   if (number < 1 || number > kMostRanks)
@@ -194,6 +196,8 @@ void add_run(CLI::App& app, int& argc, char** argv) {
       ->excludes(address)
       ->excludes(port);
   add("--rdzv-id", options->rdzv_id, "The job's name, for TORCHELASTIC_RUN_ID");
+  add("--rdzv-backend", options->rdzv_backend, "torchrun's; the store is ringlet's with either")
+      ->check(CLI::IsMember({"c10d", "static"}));
   add("--max-restarts", options->max_restarts, "How often all ranks start again after a failure")
       ->check(number_in(0, 1'000'000))
       ->capture_default_str();
