@@ -157,6 +157,21 @@ double Row::spread() const {
   return std::sqrt(all.rank_variance_ms2) / mean(all.step_ms);
 }
 
+std::optional<double> Row::step_spread() const {
+  std::vector<double> steps = summary().step_ms;
+  if (steps.size() < 2) return {};
+  std::sort(steps.begin(), steps.end());
+  const std::size_t cut = steps.size() / 10;
+  return (steps[steps.size() - 1 - cut] - steps[cut]) / median(steps);
+}
+
+bool Row::is_steady() const {
+  constexpr double kBearable = 0.1;
+  const auto spread = step_spread();
+  const auto steps = static_cast<double>(summary().step_ms.size());
+  return spread && *spread / 2 / std::sqrt(steps) <= kBearable;
+}
+
 double Row::pairs_per_s() const {
   const Measurement all = summary();
   return 1e3 * all.pairs / median(all.step_ms);
@@ -165,14 +180,14 @@ double Row::pairs_per_s() const {
 double share_of_machine(const Row& row, const std::vector<Row>& rows) {
   for (const Row& other : rows)
     if (!other.together && other.devices == row.devices && row.devices > 1)
-      return row.pairs_per_s() / other.pairs_per_s();
+      return !row.is_steady() || !other.is_steady() ? 0 : row.pairs_per_s() / other.pairs_per_s();
   return 0;
 }
 
 std::optional<double> speedup(const Row& row, const std::vector<Row>& rows) {
-  for (const Row& other : rows)
-    if (other.strategy == "none") return row.pairs_per_s() / other.pairs_per_s();
-  return {};
+  const auto base = std::ranges::find(rows, "none", &Row::strategy);
+  if (base == rows.end() || !row.is_steady() || !base->is_steady()) return {};
+  return row.pairs_per_s() / base->pairs_per_s();
 }
 
 std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed) {

@@ -95,11 +95,17 @@ struct Row {
   /// The spread of an unconnected device's step around those of its peers in the same step:
   /// standard deviation / mean.
   double spread() const;
+  /// How far the steps vary: the range of the middle 80 % over the median. Nothing for one step.
+  std::optional<double> step_spread() const;
+  /// Whether the median is known to 10 %, so that a ratio of it is a result. The standard error of
+  /// a median is half that range over the square root of the number of steps.
+  bool is_steady() const;
 };
 
-/// The row's rate over that of the first row of strategy none; empty without one.
+/// The row's rate over that of the first row of strategy none. Empty without one, or if either is
+/// not steady.
 std::optional<double> speedup(const Row& row, const std::vector<Row>& rows);
-/// Relative to as many unconnected devices; 0 if they were not measured.
+/// Relative to as many unconnected devices; 0 if they were not measured, or either is not steady.
 double share_of_machine(const Row& row, const std::vector<Row>& rows);
 /// Those with replayed steps, or those without.
 std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed);

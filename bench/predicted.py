@@ -64,21 +64,37 @@ def notes(rows, device, ranks):
                f"{late:.1f} % longer than the mean.")
 
 
+def steady(row):
+    """Whether its steps vary so little that a ratio of them is a result."""
+    return row.get("steady", True)
+
+
+def unpredictable(report):
+    """Why there are no predictions; None where there are."""
+    rows = {row["strategy"]: row for row in report["rows"]}
+    if "none" not in rows or not report.get("link"):
+        return "that takes a row of one device, --strategy none, and one of several"
+    if not steady(rows["none"]) or not steady(base_row(rows)):
+        return "the steps of one device vary too much"
+    return None
+
+
 def predictions(report):
-    """(strategy, modelled speed-up, measured one, terms) of each; None, None where it was not measured."""
+    """(strategy, modelled speed-up, measured one, terms) of each; None, None where it was not measured or varied."""
     rows, ranks = {row["strategy"]: row for row in report["rows"]}, report["link"]["ranks"]
     machine, none = machine_of(report, rows), rows["none"]
     for strategy in STRATEGIES:
         step, row = machine.step(strategy, ranks), rows.get(strategy)
+        row = row if row and steady(row) else None
         modelled = ranks * none["step_ms"]["median"] / 1e3 / step.seconds()
         yield (strategy, modelled, row and row["pairs_per_s"] / none["pairs_per_s"],
                row and excess(row, base_row(rows), step))
 
 
 def markdown(report):
-    rows, link = {row["strategy"]: row for row in report["rows"]}, report.get("link")
-    if "none" not in rows or not link:
-        return "No speed-up is predicted: that takes a row of one device, --strategy none, and one of several.\n"
+    if unpredictable(report):
+        return f"No speed-up is predicted: {unpredictable(report)}.\n"
+    rows, link = {row["strategy"]: row for row in report["rows"]}, report["link"]
     device, ranks, (least, *_, most) = machine_of(report, rows).device, link["ranks"], link["all_reduce"]
     lines = [("strategy", "devices", "speed-up, measured", "speed-up, modelled", "measured over modelled", "to blame")]
     for strategy, modelled, measured, terms in predictions(report):

@@ -60,6 +60,30 @@ Cells speedup_cells(std::optional<double> speedup, int devices) {
   return {fixed(*speedup, 3), fixed(100 * *speedup / devices, 0) + " %"};
 }
 
+/// The variation of a row's steps.
+std::string spread_cell(const Row& row) {
+  const auto spread = row.step_spread();
+  return spread ? fixed(100 * *spread, 0) + " %" : "-";
+}
+
+/// A warning with the rows that have no ratio; empty without any.
+std::string noise_line(const std::vector<Row>& rows) {
+  std::vector<std::string> noisy;
+  bool base = false;
+  for (const Row& row : rows) {
+    if (row.is_steady()) continue;
+    noisy.push_back(fmt::format("{} ({} of {} steps)", row.strategy, spread_cell(row),
+                                row.summary().step_ms.size()));
+    base = base || row.strategy == "none";
+  }
+  if (noisy.empty()) return "";
+  return "\n" + wrapped(fmt::format(
+                    "WARNING: the steps of these rows vary too much: {}. {}. Measure on an idle "
+                    "machine or with more --steps.",
+                    fmt::join(noisy, ", "),
+                    base ? "No speed-up over `none` is a result" : "Their ratios are left out"));
+}
+
 Cells wide_cells(const Row& row, const std::vector<Row>& rows) {
   const Measurement all = row.summary();
   const double ms = median(all.step_ms), rate = row.pairs_per_s();
@@ -72,6 +96,7 @@ Cells wide_cells(const Row& row, const std::vector<Row>& rows) {
           speedup_cells(speedup(row, rows), row.devices)[0],
           share > 0 ? fixed(share, 3) : "-",
           fmt::format("{:.1f} ({:.1f}-{:.1f})", ms, *low, *high),
+          spread_cell(row),
           fixed(all.exposed_ms, 1),
           row.algorithm.empty() ? "-" : fixed(all.wire_bytes / 1e6, 1),
           fixed(1e3 * all.sentences / ms, 1),
@@ -116,8 +141,8 @@ std::optional<Published> published_of(const std::string& strategy) {
 }
 
 std::string to_markdown(const std::vector<Row>& rows) {
-  std::vector<Cells> lines{{"strategy", "devices", "pairs/s", "speed-up", "of linear", "exposed",
-                            "4 V100", "speed-up", "of linear"}};
+  std::vector<Cells> lines{{"strategy", "devices", "pairs/s", "spread", "speed-up", "of linear",
+                            "exposed", "4 V100", "of linear"}};
   for (const Row& row : rows) {
     const double rate = row.pairs_per_s();
     const auto published = published_of(row.strategy);
@@ -125,26 +150,27 @@ std::string to_markdown(const std::vector<Row>& rows) {
     const Cells theirs =
         published ? speedup_cells(published->speedup, published->devices) : speedup_cells({}, 0);
     lines.push_back({row.strategy, std::to_string(row.devices), fixed(rate, rate < 1000 ? 2 : 0),
-                     ours[0], ours[1], fixed(row.summary().exposed_ms, 1),
-                     published ? std::to_string(published->samples_per_s) : "-", theirs[0],
-                     theirs[1]});
+                     spread_cell(row), ours[0], ours[1], fixed(row.summary().exposed_ms, 1),
+                     theirs[0], theirs[1]});
   }
-  return table(lines) + "\n" +
+  return table(lines) + noise_line(rows) + "\n" +
          wrapped(
-             "pairs/s: pairs trained per second. exposed: ms of a step that wait for "
-             "collectives or messages (under dp, that add up gradients). The last three columns "
-             "are "
-             "Sentence Transformers' published samples/s, of mpnet-base on four V100, and "
-             "their ratios. --wide prints all columns and the phases of a step.");
+             "pairs/s: pairs trained per second. spread: range of the middle 80 % of the steps "
+             "over "
+             "their median. exposed: ms of a step that wait for collectives or messages (under "
+             "dp, that add up gradients). The last two columns are Sentence Transformers' "
+             "published speed-ups of mpnet-base on four V100. --wide prints all columns and the "
+             "phases of a step.");
 }
 
 std::string to_wide_markdown(const std::vector<Row>& rows) {
   std::vector<Cells> lines{{"strategy", "devices", "dtype", "pairs/s", "speed-up", "of unconnected",
-                            "step ms (min-max)", "exposed ms", "MB sent", "sentences/s",
+                            "step ms (min-max)", "spread", "exposed ms", "MB sent", "sentences/s",
                             "real tokens/s", "padded tokens/s", "HF Trainer samples/s*",
                             "peak MiB"}};
   for (const Row& row : rows) lines.push_back(wide_cells(row, rows));
   std::string out = table(lines);
+  out += noise_line(rows);
   for (const Row& row : rows) out += "\n" + details(row);
   return out +
          "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "

@@ -53,6 +53,8 @@ nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
                            {"dtype", row.dtype},
                            {"algorithm", row.algorithm},
                            {"pairs_per_s", row.pairs_per_s()}};
+  if (const auto spread = row.step_spread()) j["step_spread"] = *spread;
+  j["steady"] = row.is_steady();
   if (const auto gain = speedup(row, rows)) j["speedup"] = *gain;
   if (const auto published = published_of(row.strategy))
     j["published"] = {{"devices", published->devices},

@@ -50,13 +50,24 @@ def of_linear(speedup, devices):
     return f"{speedup:.3f}", f"{100 * speedup / devices:.0f} %"
 
 
+def spread(row):
+    return f"{100 * row['step_spread']:.0f} %" if "step_spread" in row else "-"
+
+
+def noise(rows):
+    """A warning, if steps vary too much."""
+    noisy = [f"{row['strategy']} ({spread(row)})" for row in rows if not predicted.steady(row)]
+    return ("<p><strong>The steps of these rows vary too much</strong>: " + html.escape(", ".join(noisy)) + ". Their "
+            "ratios are left out, and all if none is one of them.</p>") if noisy else ""
+
+
 def measured(rows):
-    head = ("strategy", "devices", "pairs/s", "speed-up", "of linear", "4 V100, samples/s", "4 V100, speed-up",
-            "4 V100, of linear")
+    head = ("strategy", "devices", "pairs/s", "spread", "speed-up", "of linear", "4 V100, samples/s",
+            "4 V100, speed-up", "4 V100, of linear")
     lines = []
     for row in rows:
         theirs = row.get("published")
-        lines.append((row["strategy"], row["devices"], f"{row['pairs_per_s']:.2f}",
+        lines.append((row["strategy"], row["devices"], f"{row['pairs_per_s']:.2f}", spread(row),
                       *of_linear(row.get("speedup"), row["devices"]),
                       *((theirs["samples_per_s"], *of_linear(theirs["speedup"], theirs["devices"])) if theirs else "---")))
     return table(head, lines)
@@ -71,9 +82,8 @@ def steps(rows):
 
 
 def modelled(report):
-    names = {row["strategy"] for row in report["rows"]}
-    if "none" not in names or "link" not in report:
-        return "<p>No speed-up is modelled: that takes a row of one device and one of several.</p>"
+    if predicted.unpredictable(report):
+        return f"<p>No speed-up is modelled: {predicted.unpredictable(report)}.</p>"
     lines = []
     for strategy, model, found, terms in predicted.predictions(report):
         if found is not None:
@@ -84,44 +94,50 @@ def modelled(report):
                                  "the largest with the sign of their sum.</p>")
 
 
-def machine(report):
+def machine(report, command):
     """What the run says about itself, but for the measured values."""
     gpus = [gpu["model"] for gpu in report.get("machine", {}).get("gpus", [])]
     facts = {"GPUs": ", ".join(gpus)} if gpus else {}
-    shown = ("processor", "device", "isa", "gpu", "threads_per_device", "ranks", "transport", "algorithm", "model",
-             "batch_per_device", "data", "recipe", "commit")
+    if command:
+        facts["command"] = command
+    shown = ("date", "commit", "processor", "cores", "load", "device", "isa", "gpu", "threads_per_device", "ranks",
+             "transport", "algorithm", "model", "batch_per_device", "data", "recipe", "rounds", "steps", "warmup")
     facts.update((name.replace("_", " "), report[name]) for name in shown if name in report)
     return table(("", ""), facts.items())
 
 
-def page(report, timeline):
+def page(report, timeline, command=""):
     rows = report["rows"]
     several = [row for row in rows if row["strategy"] in charts.NAMES and "speedup" in row]
     kind = "CPU" if report["device"].startswith("cpu") else "GPU"
     parts = ["<h1>ringlet: training throughput</h1>",
              f"<p>{html.escape(report['model'])}, {report['batch_per_device']} pairs per device, {rows[0]['dtype']}.</p>",
-             "<h2>Next to the published table</h2>", measured(rows),
-             "<p>The last three columns are Sentence Transformers' documentation, “Distributed Training”: mpnet-base on "
-             "four V100. Its samples are rows of data sets, trained or not, so compare the ratios.</p>"]
+             "<h2>Next to the published table</h2>", measured(rows), noise(rows),
+             "<p>Spread: the range of the middle 80 % of the steps over their median. The last three "
+             "columns are Sentence Transformers' documentation, “Distributed Training”: mpnet-base on four V100. Its samples "
+             "are rows of data sets, trained or not, so compare the ratios.</p>"]
     if several:
         parts.append(image(charts.shares(several, kind), "speed-ups as shares of linear scaling"))
     parts += ["<h2>Measured and modelled</h2>", modelled(report),
               "<h2>A step</h2>", steps(rows),
               "<p>ms by phase. Exposed: the part of collectives for which computing waits.</p>"]
     if timeline:
-        parts.append(image(timeline, "timeline of a step"))
+        parts += ["<h2>A timeline</h2>", "<p>Another run, of two steps, whose last is drawn. Recording takes time, so its "
+                  "times are not those of the table.</p>", image(timeline, "timeline of a step")]
     return "\n".join(["<!DOCTYPE html>", '<html lang="en"><head><meta charset="utf-8">',
                       '<meta name="viewport" content="width=device-width, initial-scale=1">',
                       f"<title>ringlet: {html.escape(report['model'])}</title><style>{STYLE}</style></head><body>",
-                      *parts, "<h2>The machine and the run</h2>", machine(report), "</body></html>", ""])
+                      *parts, "<h2>The machine and the run</h2>", machine(report, command), "</body></html>", ""])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("report", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--timeline", type=pathlib.Path, metavar="SVG", help="written by throughput --timeline")
+    parser.add_argument("--command", default="", help="by which the report was made")
     parser.add_argument("--output", type=pathlib.Path, required=True, metavar="PAGE")
     given = parser.parse_args()
     made = page(json.loads(given.report.read_text(encoding="utf8")),
-                given.timeline.read_text(encoding="utf8") if given.timeline else None)
+                given.timeline.read_text(encoding="utf8") if given.timeline else None,
+                given.command)
     given.output.write_text(made, encoding="utf8")

@@ -1,6 +1,7 @@
 #include "source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -128,8 +129,8 @@ std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share shar
 
 std::string describe_data(const ThroughputOptions& options) {
   if (!options.data.empty())
-    return fmt::format("{} rows of {} file(s)", rows(read_files(options).datasets()),
-                       options.data.size());
+    return fmt::format("{} rows of {}", rows(read_files(options).datasets()),
+                       fmt::join(options.data, ", "));
   const bool ranking = options.loss == "mnrl";
   const auto negatives = options.loss_options.negatives.value_or(models::Negatives::global);
   return fmt::format("lengths of {} ({:.2f} tokens per pair), loss {}{}",

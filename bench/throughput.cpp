@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <stdlib.h>
+
 #include <algorithm>
+#include <array>
+#include <ctime>
+#include <iostream>
 
 #include "emulated_counts.h"
 #include "memory.h"
@@ -11,6 +16,7 @@
 #include "program_options.h"
 #include "report.h"
 #include "ringlet.h"
+#include "ringlet/comm/launcher/cores.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/machine.h"
 #include "runner.h"
@@ -30,7 +36,25 @@ std::string ranks_are(const ThroughputOptions& options) {
   return options.device.type == DeviceType::cpu || options.is_launched() ? "processes" : "threads";
 }
 
-nlohmann::ordered_json settings(const ThroughputOptions& options, const std::string& data) {
+/// When and on what a table is measured, as it begins.
+struct Start {
+  std::string date = now();
+  std::string data;
+  double load = average_load();  // processes that ran or waited for a processor, of a minute
+
+  static std::string now() {
+    const std::time_t time = std::time(nullptr);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", std::gmtime(&time));
+    return text.data();
+  }
+  static double average_load() {
+    double load = -1;
+    return ::getloadavg(&load, 1) == 1 ? load : -1;
+  }
+};
+
+nlohmann::ordered_json settings(const ThroughputOptions& options, const Start& start) {
   const bool cpu = options.device.type == DeviceType::cpu;
   const models::EncoderConfig config = config_of(options);
   nlohmann::ordered_json all{{"model", options.model},
@@ -38,8 +62,13 @@ nlohmann::ordered_json settings(const ThroughputOptions& options, const std::str
                              {"padded", options.padded ? "yes" : "no"},
                              {"forwards_per_step", options.per_column() ? "one per column" : "one"},
                              {"batch_per_device", std::to_string(options.batch)},
-                             {"data", data},
+                             {"data", start.data},
                              {"rounds", options.rounds},
+                             {"steps", options.steps},
+                             {"warmup", options.warmup},
+                             {"date", start.date},
+                             {"cores", comm::usable_processors()},
+                             {"load", start.load},
                              {"device", str(options.device)},
                              {"transport", comm::name(options.transport)},
                              {"algorithm", comm::name(options.algorithm)},
@@ -78,11 +107,11 @@ std::string link_of_rows(const ThroughputOptions& options, const std::vector<Pla
 }
 
 void print_heading(const ThroughputOptions& options, const std::vector<Plan>& plans,
-                   const std::string& data) {
+                   const Start& start) {
   const auto print = [](const std::string& line) { fmt::print("{}", wrapped(line)); };
   print(fmt::format("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}",
                     options.model, options.batch, name(options.dtype), options.devices,
-                    options.threads, kernels_of(options.device), data));
+                    options.threads, kernels_of(options.device), start.data));
   if (options.is_launched())
     print(fmt::format(
         "the ranks are the {} processes of a launcher{}", options.devices,
@@ -95,8 +124,9 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
     std::fflush(stdout);
     return;
   }
-  fmt::print("{} round(s) of {} row(s), each {} timed step(s) after the warm-up\n", options.rounds,
-             plans.size(), options.steps);
+  print(fmt::format(
+      "{} round(s) of {} row(s), each {} timed step(s) after the warm-up, load {:.2f} before them",
+      options.rounds, plans.size(), options.steps, start.load));
   std::fflush(stdout);
 }
 
@@ -111,6 +141,10 @@ std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vecto
   for (int round = 0; round < options.rounds; ++round)
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const bool last = round + 1 == options.rounds && i + 1 == plans.size();
+      if (options.speaks())
+        std::cerr << fmt::format("round {} of {}, row {} of {}: {}\n", round + 1, options.rounds,
+                                 i + 1, plans.size(), plans[i].name)
+                  << std::flush;
       rows[i].rounds.push_back(run_round(options, plans[i], last));
       if (round + 1 < options.rounds) rows[i].rounds.back().timeline.clear();
       rows[i].algorithm = rows[i].rounds.back().algorithm;
@@ -128,12 +162,12 @@ std::vector<train::RankTimeline> timelines(const std::vector<Row>& rows) {
 }
 
 void tell(const ThroughputOptions& options, const std::vector<Row>& rows, const std::string& link,
-          const std::string& data) {
+          const Start& start) {
   fmt::print("\n{}{}", options.wide ? to_wide_markdown(rows) : to_markdown(rows),
              to_profiles(rows));
   if (options.device.type != DeviceType::cpu) fmt::print("\n{}", wrapped(replayed_line(rows)));
   if (!options.json.empty()) {
-    nlohmann::ordered_json out = settings(options, data);
+    nlohmann::ordered_json out = settings(options, start);
     if (!link.empty()) out["link"] = nlohmann::ordered_json::parse(link);
     write_json(options.json, rows, std::move(out));
   }
@@ -154,11 +188,11 @@ void measure_table(const ThroughputOptions& options) {
   for (const Plan& plan : plans)
     if (options.device.type == DeviceType::cpu)
       check_memory(plan.name, plan.strategy, plan.devices, config_of(options), options.share_here);
-  const std::string data = describe_data(options);
-  if (options.speaks()) print_heading(options, plans, data);
+  const Start start{.data = describe_data(options)};
+  if (options.speaks()) print_heading(options, plans, start);
   const std::string link = options.json.empty() ? "" : link_of_rows(options, plans);
   const std::vector<Row> rows = measure_rows(options, plans);
-  if (options.speaks()) tell(options, rows, link, data);
+  if (options.speaks()) tell(options, rows, link, start);
 }
 
 int run(int argc, char** argv) {

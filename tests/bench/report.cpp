@@ -25,7 +25,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 Row row_of(const std::string& strategy, int devices, double ms, double replayed = 0) {
   Measurement one;
-  one.step_ms = {ms};
+  one.step_ms = {ms, ms};
   one.phase_ms[0] = {1};
   one.pairs = 32.0 * devices;
   one.real_tokens = one.padded_tokens = 900;
@@ -40,14 +40,15 @@ TEST_CASE("speed-ups are over the step of one device, wherever in the table it i
                               row_of("fsdp", 2, 200)};
   const std::string table = to_markdown(rows);
   CAPTURE(table);
-  CHECK(contains(table, "| ddp      | 2       | 640.00  | 1.000    | 50 %      |"));
-  CHECK(contains(table, "| none     | 1       | 640.00  | 1.000    | 100 %     |"));
-  CHECK(contains(table, "| fsdp     | 2       | 320.00  | 0.500    | 25 %      |"));
+  CHECK(contains(table, "| ddp      | 2       | 640.00  | 0 %    | 1.000    | 50 %      |"));
+  CHECK(contains(table, "| none     | 1       | 640.00  | 0 %    | 1.000    | 100 %     |"));
+  CHECK(contains(table, "| fsdp     | 2       | 320.00  | 0 %    | 0.500    | 25 %      |"));
 }
 
 TEST_CASE("without the row of one device there are no speed-ups") {
   const std::vector<Row> rows{row_of("ddp", 2, 100), row_of("fsdp", 2, 200)};
-  CHECK(contains(to_markdown(rows), "| ddp      | 2       | 640.00  | -        | -         |"));
+  CHECK(contains(to_markdown(rows),
+                 "| ddp      | 2       | 640.00  | 0 %    | -        | -         |"));
   CHECK(contains(to_wide_markdown(rows), "| ddp      | 2       | f32   | 640.00  | -        |"));
   const TemporaryFolder folder;
   write_json(folder / "rows.json", rows, {});
@@ -61,11 +62,11 @@ TEST_CASE("the published rows stand next to ours, in at most 100 columns") {
   for (Row& row : rows) row.rounds[0].exposed_ms = 12345.6;
   const std::string table = to_markdown(rows);
   CAPTURE(table);
-  CHECK(contains(table, " | 2724   | 1.000    | 100 %     |\n"));
-  CHECK(contains(table, " | -      | -        | -         |\n"));
-  CHECK(contains(table, " | 3675   | 1.349    | 34 %      |\n"));
-  CHECK(contains(table, " | 6980   | 2.562    | 64 %      |\n"));
-  CHECK(contains(table, " | 5782   | 2.122    | 53 %      |\n"));
+  CHECK(contains(table, " | 1.000  | 100 %     |\n"));
+  CHECK(contains(table, " | -      | -         |\n"));
+  CHECK(contains(table, " | 1.349  | 34 %      |\n"));
+  CHECK(contains(table, " | 2.562  | 64 %      |\n"));
+  CHECK(contains(table, " | 2.122  | 53 %      |\n"));
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
   CHECK(contains(to_wide_markdown(rows), "| HF Trainer samples/s* |"));
@@ -73,7 +74,50 @@ TEST_CASE("the published rows stand next to ours, in at most 100 columns") {
   write_json(folder / "rows.json", rows, {});
   const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
   CHECK_EQ(json[4]["published"]["speedup"], 2.122);
+  CHECK_EQ(json[4]["published"]["samples_per_s"], 5782);
   CHECK_FALSE(json[1].contains("published"));
+}
+
+TEST_CASE("steps that vary too much make no ratio, and a warning names their rows") {
+  std::vector<Row> rows{row_of("none", 1, 60), row_of("unconnected", 2, 60), row_of("ddp", 2, 62),
+                        row_of("zero1", 2, 60)};
+  rows[1].together = false;
+  rows[2].rounds[0].step_ms = {57.4, 60, 61, 61.9, 61.9, 63, 64, 1579.2};
+  const std::string table = to_markdown(rows), wide = to_wide_markdown(rows);
+  CAPTURE(table);
+  CHECK(contains(table, "| ddp         | 2       | 1034    | 2458 % | -        | -         |"));
+  CHECK(contains(table, "| zero1       | 2       | 1067    | 0 %    | 2.000    | 100 %     |"));
+  for (const std::string& text : {table, wide})
+    CHECK(contains(
+        text, "\nWARNING: the steps of these rows vary too much: ddp (2458 % of 8 steps). Their "));
+  CHECK(contains(wide, "| 61.9 (57.4-1579.2) | 2458 % |"));
+  CHECK_EQ(share_of_machine(rows[2], rows), 0);
+  CHECK_EQ(share_of_machine(rows[3], rows), 1);
+  const TemporaryFolder folder;
+  write_json(folder / "rows.json", rows, {});
+  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  CHECK_FALSE(json[2].contains("speedup"));
+  CHECK_EQ(json[2]["steady"], false);
+  CHECK_EQ(json[3]["steady"], true);
+  rows[0].rounds[0].step_ms = {60, 90, 60, 120};
+  CHECK_FALSE(speedup(rows[3], rows));
+  CHECK(contains(to_markdown(rows), "much: none (80 % of 4 steps), ddp (2458 % of 8 steps). No\n"));
+}
+
+TEST_CASE("more steps bear more variation, and one step tells of none") {
+  Row row = row_of("none", 1, 60);
+  row.rounds[0].step_ms = {60, 40, 80, 60};  // 67 % of 4 steps: the median is known to 17 %
+  CHECK(row.step_spread() == doctest::Approx(2.0 / 3));
+  CHECK_FALSE(row.is_steady());
+  row.rounds.resize(4, row.rounds[0]);  // 16 steps, without the lowest and the highest: 8 %
+  CHECK(row.is_steady());
+  row.rounds[3].step_ms[2] = 1000;  // of the highest tenth
+  CHECK(row.is_steady());
+  Row single = row_of("none", 1, 60);
+  single.rounds[0].step_ms = {60};
+  CHECK_FALSE(single.step_spread());
+  CHECK_FALSE(single.is_steady());
+  CHECK(contains(to_markdown(std::vector<Row>(1, single)), "none (- of 1 steps)"));
 }
 
 TEST_CASE("a line is broken at spaces, and longer words are left whole") {

@@ -10,6 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
+import charts
 from predicted import blame, predictions
 from report_page import page
 from predicted_rows import ALONE, report, row
@@ -53,19 +54,19 @@ def made(*rows, **more):
 
 NONE = row("none", 1, ALONE, speedup=1, published={"devices": 1, "samples_per_s": 2724, "speedup": 1})
 DDP = row("ddp", 2, {"data": 1, "forward": 200, "backward": 400, "optimizer": 81}, 30, speedup=1.5, collectives_ms=50,
-          published={"devices": 4, "samples_per_s": 6980, "speedup": 2.562})
+          step_spread=0.034, published={"devices": 4, "samples_per_s": 6980, "speedup": 2.562})
 
 
 class OfARun(unittest.TestCase):
     def test_our_rows_are_next_to_the_published_ones(self):
         ours, *_ = Page(page(made(NONE, DDP), None)).tables
         self.assertEqual([line[0] for line in ours], ["strategy", "none", "ddp"])
-        self.assertEqual(ours[2][3:], ["1.500", "75 %", "6980", "2.562", "64 %"])
+        self.assertEqual(ours[2][3:], ["3 %", "1.500", "75 %", "6980", "2.562", "64 %"])
 
     def test_a_table_without_one_device_has_no_speedups(self):
         alone = {key: value for key, value in DDP.items() if key != "speedup"}
         ours, *_ = Page(page(made(alone), None)).tables
-        self.assertEqual(ours[1][3:5], ["-", "-"])
+        self.assertEqual(ours[1][4:6], ["-", "-"])
 
     def test_the_modelled_column_and_what_is_to_blame(self):
         run = made(NONE, DDP)
@@ -75,6 +76,26 @@ class OfARun(unittest.TestCase):
         self.assertEqual(modelled[1][4], blame(terms))
         self.assertAlmostEqual(sum(map(float, modelled[1][5:])), sum(terms.values()), delta=0.2)
         self.assertEqual(steps[2], ["ddp", "682.0", "1.0", "200.0", "400.0", "81.0", "50.0", "30.0"])
+
+    def test_steps_that_vary_too_much_have_no_ratio_and_are_named(self):
+        noisy = {**{key: value for key, value in DDP.items() if key != "speedup"}, "step_spread": 24.6, "steady": False}
+        text = page(made(NONE, noisy), None)
+        ours, modelled, *_ = Page(text).tables
+        self.assertEqual(ours[2][3:6], ["2460 %", "-", "-"])
+        self.assertEqual(modelled[1:], [])
+        self.assertIn("<strong>The steps of these rows vary too much</strong>: ddp (2460 %)", text)
+        text = page(made({**NONE, "steady": False}, DDP), None)
+        self.assertIn("No speed-up is modelled: the steps of one device vary too much.", text)
+        self.assertNotIn("too much", page(made(NONE, DDP), None))
+
+    def test_it_says_how_it_was_made_and_that_the_timeline_is_another_run(self):
+        facts = {"rounds": 2, "steps": 3, "warmup": 1, "date": "2026-01-02 03:04 UTC", "cores": 2, "load": 0.5}
+        text = page(made(NONE, DDP, **facts, data="12 rows of a.csv"), "<svg/>", "scripts/bench.sh --steps 3")
+        shown = dict(Page(text).tables[-1])
+        for name, value in {**facts, "data": "12 rows of a.csv", "command": "scripts/bench.sh --steps 3"}.items():
+            self.assertEqual(shown[name], str(value))
+        self.assertIn("Another run, of two steps, whose last is drawn.", text)
+        self.assertNotIn("Another run", page(made(NONE, DDP), None))
 
     def test_it_names_the_machine_and_links_to_nothing(self):
         text = page(made(NONE, DDP), "<svg><title>drawn</title></svg>")
@@ -92,6 +113,26 @@ class OfARun(unittest.TestCase):
         text = page(alone, None)
         self.assertEqual(Page(text).images, [])
         self.assertIn("No speed-up is modelled", text)
+
+
+def texts(svg):
+    """(x, y, words) of the labels of a chart that begin at x."""
+    return [(float(x), float(y), words) for x, y, words in re.findall(r'<text x="([\d.]+)" y="([\d.]+)">(.*?)</text>', svg)]
+
+
+class Charts(unittest.TestCase):
+    def test_the_label_of_a_share_beyond_linear_is_in_the_picture(self):
+        for speedup in 1.9, 2.6, 7:
+            for x, _, words in texts(charts.shares([{**DDP, "speedup": speedup}])):
+                self.assertLessEqual(x + 7 * len(words), charts.WIDTH, words)
+
+    def test_labels_of_curves_that_end_together_are_apart(self):
+        drawn = {name: [(1, 1), (8, end)] for name, end in (("ddp", 3.0), ("zero1", 3.1), ("fsdp", 3.05))}
+        labels = texts(charts.lines([("made up", {"dp": [(1, 1), (4, 2)], **drawn})]))
+        heights = sorted(y for _, y, words in labels if words.split()[0] in drawn)
+        self.assertEqual(len(heights), 3)
+        for one, other in zip(heights, heights[1:]):
+            self.assertGreaterEqual(other - one, charts.LINE)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,8 @@ TEST_CASE("threads keep to their device's processors, and a bench that cannot pi
   const TemporaryFolder folder;
   const auto used = [&](Words more) {
     const Measured run = measured(folder, "--model tiny" + more, "2");
-    CHECK_EQ(run.outcome.err, "");
+    CHECK(contains(run.outcome.err, "round 1 of 1, row 1 of 1: "));
+    CHECK_FALSE(contains(run.outcome.err, "nothing is pinned"));
     return run.row()["processors"].get<std::set<std::string>>();
   };
   for (const char* strategy : {"ddp", "dp"}) {
@@ -200,12 +201,18 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
   CHECK_EQ(run.json["padded"], "yes");
   CHECK_EQ(run.json["forwards_per_step"], "one per column");
   CHECK_EQ(run.json["batch_per_device"], "2");
-  CHECK_EQ(run.json["data"], "12 rows of 2 file(s)");
+  CHECK_EQ(run.json["data"], str("12 rows of ", (folder / "labels.csv").string(), ", ",
+                                 (folder / "pairs.csv").string()));
+  CHECK_EQ(run.json["steps"], 2);
+  CHECK_EQ(run.json["warmup"], 0);
+  CHECK(run.json["cores"] >= 1);
+  CHECK_EQ(run.json["date"].get<std::string>().size(), std::string("2000-01-01 00:00 UTC").size());
+  CHECK(run.json["load"].is_number());
   const nlohmann::json& row = run.row();
   CHECK_EQ(row["strategy"], "none");
   CHECK_EQ(row["devices"], 1);
   CHECK_EQ(row["dtype"], "bf16");
-  CHECK_EQ(row["speedup"], 1);
+  CHECK_EQ(row.contains("speedup"), row["steady"].get<bool>());
   CHECK(row["peak_memory_bytes"] > row["peak_tensor_bytes"]);
   CHECK(row["peak_tensor_bytes"] > 0);
   CHECK(row["hf_trainer_samples_per_s"] ==
@@ -276,7 +283,7 @@ TEST_CASE("a table that could not be printed is no success") {
         Words("--help")}) {
     const Outcome outcome = run_program(RINGLET_THROUGHPUT, command, {.output_to = "/dev/full"});
     CHECK_EQ(outcome.code, 2);
-    CHECK_EQ(outcome.err, "throughput: standard output: cannot write\n");
+    CHECK(outcome.err.ends_with("throughput: standard output: cannot write\n"));
   }
 }
 
