@@ -37,7 +37,7 @@ TEST_CASE("the limit of processors is the lowest of a group and of those above i
   groups.put("mount/a/b/cpu.max", "50000 100000\n");
   CHECK_EQ(groups.limit("0::/a/b\n")->processors, 0.5);
   CHECK_NE(groups.limit("0::/a/b\n")->group, groups.limit("0::/a\n")->group);
-  // A container whose group is mounted as the root, and a group outside it.
+  // In a container the group is the mounted root; a second group is outside it.
   groups.put("mount/cpu.max", "400000 100000\n");
   CHECK_EQ(groups.limit("0::/\n")->processors, 4);
   CHECK_EQ(groups.limit("0::/../other\n")->processors, 4);
