@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate reads standard input and a pipe once") 
   const std::string launched = ringlet_program() + " run -n 2 " + ringlet_program() +
                                " evaluate --json --model " + model + " --data ";
   const Outcome of_two = run_program("/bin/sh", {"-c", "cat " + data + " | " + launched + "-"});
-  CHECK_EQ(nlohmann::json::parse(of_two.out)["rows"], 2);
+  CHECK(contains(of_two.out, "\"rows\":2,"));
   check_refused(run_program("/bin/sh", {"-c", "cat " + data + " | " + command + "- --corpus -"}),
                 "standard input: can be read once, but two options name it");
 }

@@ -20,7 +20,7 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
   enum class Kind { text, null, other };
   struct Member {
     std::string key;
-    std::string text;  // the string, or the number as written (integers in decimal)
+    std::string text;  // the string, true, false, or the number as written (integers in decimal)
     Kind kind = Kind::null;
   };
   /// In the line's order; a repeated key appears once, with its last value.
@@ -29,7 +29,7 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
   std::string error_reason;
 
   bool null() override { return set(Kind::null); }
-  bool boolean(bool) override { return set(Kind::other); }
+  bool boolean(bool value) override { return set_text(value ? "true" : "false"); }
   bool number_integer(number_integer_t value) override { return set_text(std::to_string(value)); }
   bool number_unsigned(number_unsigned_t value) override { return set_text(std::to_string(value)); }
   bool number_float(number_float_t, const string_t& written) override { return set_text(written); }
@@ -88,5 +88,12 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
   std::size_t current_ = 0;
   std::size_t depth_ = 0;
 };
+
+/// Why `line` is no JSON object.
+inline std::string json_complaint(std::string_view line) {
+  ObjectParser parser;
+  nlohmann::json::sax_parse(line.begin(), line.end(), &parser);
+  return parser.complaint(line);
+}
 
 }  // namespace ringlet::train

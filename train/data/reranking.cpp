@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/train/data/json_object.h"
 #include "ringlet/train/data/rows.h"
 #include "ringlet/train/data/text.h"
 
@@ -40,7 +41,7 @@ std::vector<RerankingSample> read_reranking(const std::filesystem::path& path) {
   while (const auto line = lines.next()) {
     if (strip(*line).empty()) continue;
     const auto json = nlohmann::json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) lines.fail_here("expected a JSON object");
+    if (!json.is_object()) lines.fail_here(json_complaint(*line));
     const std::vector<std::string> query = texts_of(json, "query", lines);
     if (query.size() != 1) lines.fail_here("expected one text in 'query'");
     samples.push_back(

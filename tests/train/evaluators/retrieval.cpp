@@ -98,6 +98,7 @@ TEST_CASE("rows for reranking have lists of texts, or a text") {
   refused("{\"query\": \"a\", \"positive\": []}", ":1: expected a member 'negative'");
   refused("{\"query\": [\"a\", \"b\"], \"positive\": [], \"negative\": []}",
           ":1: expected one text in 'query'");
-  refused("{\"query\": ", ":1: expected a JSON object");
+  refused("{\"query\": ",
+          ":1: expected a JSON object, malformed at column 11: unexpected end of input");
   refused("\n", ": empty: expected at least one row");
 }
