@@ -47,7 +47,8 @@ TEST_CASE("jsonl: only the outermost members are found") {
       open(R"({"a": {"b": "inner"}, "c": [1, "x"], "d": null, "b": "outer", "e": true})");
   REQUIRE(rows->next());
   CHECK(rows->columns() == std::vector<std::string>{"a", "c", "d", "b", "e"});
-  for (const char* other : {"a", "c", "e"})
+  CHECK_EQ(rows->find("e"), "true");
+  for (const char* other : {"a", "c"})
     CHECK_THROWS_WITH_AS(rows->find(other),
                          str("a.jsonl:1: expected a string or a number in '", other, "'").c_str(),
                          InputError);

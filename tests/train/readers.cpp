@@ -86,6 +86,17 @@ TEST_CASE("your own tables: pairs with labels, with scores, triplets, single sen
   CHECK_EQ(read("sentence\nonly one\n").texts(0)[0], "only one");
 }
 
+TEST_CASE("labels true and false are the classes 1 and 0") {
+  for (const char* text : {"sentence1,sentence2,label\na,b,True\nc,d,False\n",
+                           "{\"sentence1\": \"a\", \"sentence2\": \"b\", \"label\": true}\n"
+                           "{\"sentence1\": \"c\", \"sentence2\": \"d\", \"label\": false}\n"}) {
+    const TextDataset data = read(text);
+    CHECK_EQ(data.label(0), 1);
+    CHECK_EQ(data.label(1), 0);
+  }
+  CHECK_THROWS_AS(read("sentence1,sentence2,score\na,b,true\n"), InputError);
+}
+
 TEST_CASE("columns renames what a file calls its fields") {
   ReadOptions options;
   options.columns = "premise=sentence1,hypothesis=sentence2,gold=label";

@@ -35,6 +35,13 @@ std::optional<double> finite_number(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+/// Also true and false as JSON and pandas write them.
+std::optional<double> class_number(std::string_view text) {
+  if (text == "true" || text == "True") return 1;
+  if (text == "false" || text == "False") return 0;
+  return finite_number(text);
+}
+
 bool is_number(std::string_view text) { return finite_number(strip(text)).has_value(); }
 
 /// The columns to take from each row, and how.
@@ -128,7 +135,7 @@ std::optional<int> read_label(const RowReader& rows, const Plan& plan) {
   if (text == "-" || text == "-1") return std::nullopt;
   const auto name = std::find(kLabels.begin(), kLabels.end(), text);
   const double by_name = static_cast<double>(name - kLabels.begin());
-  const std::optional<double> value = name != kLabels.end() ? by_name : finite_number(text);
+  const std::optional<double> value = name != kLabels.end() ? by_name : class_number(text);
   constexpr double kMaxLabel = 1 << 24;
   if (!value || *value != std::floor(*value) || *value < 0 || *value > kMaxLabel) {
     rows.fail_here("expected entailment, neutral, contradiction, or a class number in ",

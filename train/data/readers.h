@@ -6,8 +6,9 @@
 //            without a header, or the original's tab separated genre, file, year, id, score,
 //            sentence1, sentence2 with possible extra fields, or a header that has genre and score.
 //   columns  sentence1, sentence2 and a label or a score or neither; or anchor, positive and
-//            perhaps negative, negative_1, …; or sentence alone. Labels are classes from 0 or the
-//            names of nli's; "-" and -1 are skipped and counted. Other columns are ignored.
+//            perhaps negative, negative_1, …; or sentence alone. Labels are classes from 0, true or
+//            false, or the names of nli's; "-" and -1 are skipped and counted. Other columns are
+//            ignored.
 //
 // Texts are stripped as in Sentence Transformers. Every mistake is InputError in one line with its
 // place: "FILE:LINE: expected …, found …".
