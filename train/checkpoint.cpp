@@ -10,6 +10,7 @@
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module_file.h"
+#include "ringlet/train/checkpoint_digests.h"
 #include "ringlet/train/checkpoint_state.h"
 #include "ringlet/train/checkpoint_writers.h"
 
@@ -18,6 +19,11 @@ namespace {
 
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kMoments = "optimizer.safetensors";
+
+SafeTensors open_checked(const std::filesystem::path& folder, const char* name) {
+  checkpoint::check_digest(folder, name);
+  return SafeTensors::open(folder / name);
+}
 
 /// The moments of every parameter, read from the file and checked.
 std::vector<Optimizer::ParameterState> read_moments(
@@ -112,17 +118,19 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
     if (!first) return "";
     write_file(folder->path() / checkpoint::kState,
                checkpoint::to_json(state, updates).dump(1) + "\n");
+    checkpoint::write_digests(folder->path());
     folder->commit();
     return "";
   });
 }
 
 TrainerState read_trainer_state(const std::filesystem::path& folder) {
+  checkpoint::check_digest(folder, checkpoint::kState);
   return checkpoint::read_json(folder, checkpoint::from_json);
 }
 
 void load_checkpoint_model(const std::filesystem::path& folder, nn::Module& module) {
-  const SafeTensors model = SafeTensors::open(folder / kModel);
+  const SafeTensors model = open_checked(folder, kModel);
   nn::check_module(model, module);
   nn::load_module(module, model);
 }
@@ -130,13 +138,13 @@ void load_checkpoint_model(const std::filesystem::path& folder, nn::Module& modu
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
                              Optimizer& optimizer) {
   const TrainerState state = read_trainer_state(folder);
-  const SafeTensors model = SafeTensors::open(folder / kModel);
+  const SafeTensors model = open_checked(folder, kModel);
   nn::check_module(model, module);
   const auto moments = checkpoint::read_json(folder, [&](const auto& json, const auto& file) {
     const auto updates_of = [&](const std::string& parameter) {
       return checkpoint::updates_from_json(json, file, parameter, state.step);
     };
-    return read_moments(SafeTensors::open(folder / kMoments), updates_of, module, optimizer);
+    return read_moments(open_checked(folder, kMoments), updates_of, module, optimizer);
   });
   nn::load_module(module, model);
   optimizer.load_state(moments);

@@ -3,6 +3,7 @@
 //   checkpoint-120/model.safetensors      parameters and buffers by name
 //                  optimizer.safetensors  the optimizer's moments, "PARAMETER/exp_avg"
 //                  trainer_state.json     the TrainerState, and each parameter's updates
+//                  SHA256SUMS             the files' digests, checked when they are read
 //
 // They do not depend on the number of processes or on the memory layout.
 #pragma once
@@ -25,11 +26,12 @@ namespace ringlet::train {
 void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
                      Optimizer& optimizer, const TrainerState& state);
 
-/// The state alone; InputError when the file is missing or damaged.
+/// The state alone; InputError when the file is missing, damaged or of another checkpoint.
 TrainerState read_trainer_state(const std::filesystem::path& folder);
 
-/// Reads a folder of save_checkpoint. Missing or unknown parameters, other shapes or dtypes and
-/// damaged files are InputError, and then nothing has been changed. Every rank reads its own part.
+/// Reads a folder of save_checkpoint. Missing or unknown parameters, other shapes or dtypes, and
+/// files with another digest are InputError, and then nothing has been changed. Every rank checks
+/// whole files and loads its own part.
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
                              Optimizer& optimizer);
 

@@ -7,6 +7,7 @@
 
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/program.h"
+#include "ringlet/train/checkpoint_digests.h"
 
 namespace fs = std::filesystem;
 using ringlet::read_file;
@@ -317,9 +318,12 @@ TEST_CASE_FIXTURE(Fixture, "a checkpoint with numbers that contradict each other
     auto bad = good;
     bad[key] = nlohmann::ordered_json::parse(value);
     write_file(state, bad.dump());
+    ringlet::train::checkpoint::write_digests(state.parent_path());
     refuse(train({"--resume"}), {"ringlet: " + state.string() + ": ", key});
   }
   write_file(state, good.dump());
+  refuse(train({"--resume"}), {state.string() + ": damaged, or of another checkpoint"});
+  ringlet::train::checkpoint::write_digests(state.parent_path());
   const std::string stray = (folder / "run/checkpoint-35").string();
   fs::create_directory(stray);
   const Outcome resumed = train({"--resume"});
@@ -344,9 +348,8 @@ TEST_CASE_FIXTURE(Fixture, "--resume with other options names each, its value th
                 line +
                     "--lr 0.001, now 0.5; rows of a step (--batch, --devices, "
                     "--gradient-accumulation-steps) 2, now 1");
-  check_refused(train("more.csv", "--batch 2 --resume"),
-                line + "--data " + (folder / "data.csv").string() + " (4 rows), now " +
-                    (folder / "more.csv").string() + " (2 rows)");
+  refuse(train("more.csv", "--batch 2 --resume"),
+         {line + "--data 4 rows, SHA-256 ", ", now 2 rows, SHA-256 ", "; tokenizer (--model, "});
   check_refused(train("data.csv", "--batch 2 --max-length 16 --matmul-precision high --resume"),
                 line + "--matmul-precision highest, now high; --max-length 128, now 16");
 }

@@ -6,6 +6,7 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
+#include "ringlet/train/checkpoint_digests.h"
 #include "ringlet/train/update_rules.h"
 #include "words.h"
 #include "words_loss.h"
@@ -138,13 +139,66 @@ TEST_CASE("a checkpoint of another model is refused by name and shape, nothing i
             ": tensor 'classifier.weight' is no parameter of this model"));
 }
 
-TEST_CASE("damaged checkpoints are refused in one line that names the file") {
+TEST_CASE("a damaged file, or one of another checkpoint, is refused by name, nothing is changed") {
+  TemporaryFolder folder;
+  Trained saved(3), later(3);
+  const auto path = folder / "c", other = folder / "later";
+  save_checkpoint(path, *saved.loss, saved.optimizer, kState);
+  TrainerState state = kState;
+  state.step = 8;
+  for (const nn::Parameter& parameter : later.loss->parameters())
+    sum(parameter * parameter).backward();
+  later.optimizer.step();
+  save_checkpoint(other, *later.loss, later.optimizer, state);
+  const auto before = parameter_values(*saved.loss);
+  const auto refused = [&](const std::filesystem::path& file) {
+    const std::string what =
+        message<InputError>([&] { load_checkpoint(path, *saved.loss, saved.optimizer); });
+    CAPTURE(what);
+    CHECK(what.find(path.string()) == 0);
+    CHECK(what.find(file.filename().string()) != std::string::npos);
+    CHECK(what.find('\n') == std::string::npos);
+    CHECK(parameter_values(*saved.loss) == before);
+  };
+  const auto files = list_folder(path);
+  CHECK(files.size() == 4);
+  for (const std::filesystem::path& file : files) {
+    CAPTURE(file);
+    const std::string whole = read_file(file);
+    const auto with = [&](const std::string& text) {
+      write_file(file, text);
+      refused(file);
+    };
+    for (const std::size_t at : {std::size_t{0}, whole.size() / 3, whole.size() / 2,
+                                 whole.size() * 9 / 10, whole.size() - 1}) {
+      std::string flipped = whole;
+      flipped[at] = static_cast<char>(flipped[at] ^ 1);
+      with(flipped);
+    }
+    with("");
+    with(whole.substr(0, whole.size() - 1));
+    with(whole + '\0');
+    with(read_file(other / file.filename().string()));
+    remove_path(file);
+    refused(file);
+    write_file(file, whole);
+  }
+  CHECK(load_checkpoint(path, *saved.loss, saved.optimizer).step == 7);
+  write_file(path / "model.safetensors", read_file(other / "model.safetensors"));
+  CHECK(message<InputError>([&] {
+          load_checkpoint_model(path, *saved.loss);
+        }).find((path / "model.safetensors").string() + ": damaged, or of another checkpoint") ==
+        0);
+}
+
+TEST_CASE("a state that is none is refused in one line that names the file") {
   TemporaryFolder folder;
   Trained saved;
   const auto path = folder / "c";
   const auto refused = [&](const std::string& file, const std::string& text) {
     save_checkpoint(path, *saved.loss, saved.optimizer, kState);
     write_file(path / file, text);
+    checkpoint::write_digests(path);
     const std::string what =
         message<InputError>([&] { load_checkpoint(path, *saved.loss, saved.optimizer); });
     CHECK(what.find((path / file).string()) == 0);

@@ -11,6 +11,7 @@
 #include "../files.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/train/checkpoint_digests.h"
 #include "ringlet/train/trainer.h"
 #include "words.h"
 #include "words_loss.h"
@@ -95,6 +96,7 @@ struct Fixture : OnCpu {  // on a GPU steps are saved one step later
 
   std::optional<std::string> with(const Json& json) {
     write_file(state, json.dump());
+    checkpoint::write_digests(state.parent_path());
     const std::optional<std::string> line = refusal(arguments, expected);
     if (line) CHECK(line->starts_with(state.parent_path().string()));
     if (line) CHECK(line->find('\n') == line->npos);
