@@ -103,10 +103,9 @@ UpdateArguments Loader::arguments() const {
         prompt;
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
     const TextDataset& dataset = *datasets_[i];
-    all[i == 0 ? "--data" : str("--data ", i + 1)] =
-        str(dataset.name(), " (", dataset.size(), " rows",
-            dataset.target() == Target::embedding ? ", embeddings of " : "",
-            dataset.embeddings_from(), ")");
+    all[i == 0 ? "--data" : str("--data ", i + 1)] = str(
+        dataset.size(), " rows, SHA-256 ", dataset.digest(),
+        dataset.target() == Target::embedding ? ", embeddings of " : "", dataset.embeddings_from());
   }
   return all;
 }

@@ -4,6 +4,9 @@
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/io/sha256.h"
+#include "ringlet/models/modules/sentence_modules.h"
+#include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
@@ -82,6 +85,14 @@ UpdateArguments SentenceTask::arguments() const {
   UpdateArguments all = loader_.arguments();
   for (std::size_t i = 0; i < loader_.datasets().size(); ++i)
     all[i == 0 ? "--loss" : str("--loss ", i + 1)] = loss_.describe(i);
+  loss_.visit([&](const std::string&, nn::Module& below) {
+    if (const auto* encoder = dynamic_cast<const models::SentenceModules*>(&below))
+      all["encoder (--model, --pooling, --normalize)"] = encoder->describe();
+  });
+  const models::TokenizerModel& tokenizer = tokenizer_.model();
+  all["tokenizer (--model, --vocab)"] =
+      "SHA-256 " + short_sha256(models::dump_tokenizer_json(tokenizer, 0) +
+                                models::dump_tokenizer_config(tokenizer, 0));
   return all;
 }
 

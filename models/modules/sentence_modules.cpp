@@ -1,6 +1,7 @@
 #include "ringlet/models/modules/sentence_modules.h"
 
 #include "ringlet/autograd/functions/pooling.h"
+#include "ringlet/core/io/sha256.h"
 #include "ringlet/nn/clone.h"
 
 namespace ringlet::models {
@@ -31,6 +32,15 @@ std::int64_t SentenceModules::dimension() const {
   std::int64_t width = transformer_->config().hidden_size;
   for (const auto& module : after_) width = module->dimension(width);
   return width;
+}
+
+std::string SentenceModules::describe() const {
+  std::string names(kPoolings(pooling_)), settings = transformer_->config().to_json();
+  for (const auto& module : after_) {
+    names += str(", ", module->kind());
+    settings += '\n' + module->to_json();
+  }
+  return str(transformer_->kind(), ", ", names, ", settings of SHA-256 ", short_sha256(settings));
 }
 
 }  // namespace ringlet::models

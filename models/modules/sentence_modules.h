@@ -5,11 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "ringlet/core/base/names.h"
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/models/modules/sentence_module.h"
 #include "ringlet/models/transformer.h"
 
 namespace ringlet::models {
+
+inline constexpr Names<PoolingMode, 3> kPoolings{"pooling", {"mean", "cls", "max"}};
 
 /// Places in modules.json.
 inline constexpr std::size_t kTransformerModule = 0, kPoolingModule = 1, kFirstAfterPooling = 2;
@@ -30,6 +33,8 @@ class SentenceModules final : public nn::Layer<SentenceModules> {
   /// The modules after the pooling.
   const After& after() const { return after_; }
   std::int64_t dimension() const;
+  /// The modules, and a digest of their settings: all that their result depends on but parameters.
+  std::string describe() const;
 
  private:
   std::shared_ptr<Transformer> transformer_;

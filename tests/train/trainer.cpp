@@ -318,13 +318,15 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
   words_trainer(*loss, arguments).train();
   arguments.resume_from_checkpoint = folder / "out" / "checkpoint-4";
   const std::string at = arguments.resume_from_checkpoint.string();
+  const auto text = [](std::size_t rows) {
+    return str(rows, " rows, SHA-256 ", words::dataset(rows, 2)->digest());
+  };
   Trainer shorter(*loss, {words::dataset(20, 2)}, words::tokenizer(), arguments);
-  CHECK_THROWS_WITH_AS(
-      shorter.train(),
-      (at + ": was trained with --data words (24 rows), now words (20 rows); steps (--epochs, "
-            "--max-steps) 18, now 15")
-          .c_str(),
-      InputError);
+  CHECK_THROWS_WITH_AS(shorter.train(),
+                       (at + ": was trained with --data " + text(24) + ", now " + text(20) +
+                        "; steps (--epochs, --max-steps) 18, now 15")
+                           .c_str(),
+                       InputError);
   arguments.num_train_epochs = 4;
   Trainer longer = words_trainer(*loss, arguments);
   CHECK_THROWS_WITH_AS(longer.train(),
@@ -332,8 +334,8 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
                        InputError);
   Trainer more(*loss, {words::dataset(24, 2), words::dataset(8, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(more.train(),
-                       (at + ": was trained with --data 2 none, now words (8 rows); --loss 2 "
-                             "none, now Module; steps (--epochs, --max-steps) 18, now 32")
+                       (at + ": was trained with --data 2 none, now " + text(8) +
+                        "; --loss 2 none, now Module; steps (--epochs, --max-steps) 18, now 32")
                            .c_str(),
                        InputError);
 }

@@ -16,8 +16,6 @@
 namespace ringlet::cli {
 namespace {
 
-constexpr Names<models::Pooling, 3> kPoolings{"pooling", {"mean", "cls", "max"}};
-
 /// A folder of Sentence Transformers says how it pools.
 void check_no_modules(const ModelOptions& options) {
   const auto list = models::cached_folder(options.model) / "modules.json";
@@ -48,7 +46,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
       ->capture_default_str();
   add_number(command, "--max-length", options.max_length, 3, 1 << 20,
              "Cut texts to so many tokens");
-  add_choice(command, "--pooling", options.pooling, kPoolings,
+  add_choice(command, "--pooling", options.pooling, models::kPoolings,
              "Of random weights or a folder without modules.json: mean, the default, cls or max");
   command.add_flag("--normalize", options.normalize,
                    "The same: embeddings of norm 1, by a last module Normalize");

@@ -1,5 +1,7 @@
 #include "ringlet/train/cli/training_data.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -180,10 +182,12 @@ void teach(TrainingData& data, const std::string& teacher, const models::Sentenc
   if (encoder.encoded_dimension() != student.dimension())
     fail_input("--teacher ", teacher, ": its embeddings have ", encoder.encoded_dimension(),
                " numbers, the model's ", student.dimension());
+  const std::string from =
+      fmt::format("teacher {:016x}", train::hash_folder(models::cached_folder(teacher)));
   const auto taught = [&](const TextDataset& rows) {
     auto copy = std::make_shared<TextDataset>(rows);
     copy->set_embeddings(train::embed_blocks(encoder, train::column_texts(rows, 0), {}, group),
-                         teacher);
+                         from);
     return copy;
   };
   const auto is_taught = [&](std::size_t source) {

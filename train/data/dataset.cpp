@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/io/sha256.h"
 
 namespace ringlet::train {
 
@@ -91,6 +92,17 @@ void TextDataset::add_row(std::span<const std::string_view> texts, double target
     ends_.push_back(text_.size());
   }
   ++rows_;
+}
+
+std::string TextDataset::digest() const {
+  const auto of = [](const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  std::string parts;
+  for (const std::string& column : columns_) parts += of(column);
+  return short_sha256(parts + of(text_) + of(ends_) + of(labels_) + of(scores_) +
+                      of(embeddings_from_));
 }
 
 void TextDataset::shrink_to_fit() {

@@ -59,6 +59,8 @@ class TextDataset {
   const Tensor& embeddings() const { return embeddings_; }
   /// The model that made them.
   const std::string& embeddings_from() const { return embeddings_from_; }
+  /// A digest of the columns' names, the texts and the targets; of embeddings, embeddings_from().
+  std::string digest() const;
 
   /// `target` is the label or the score; ignored if the target is `none`.
   void add_row(std::span<const std::string_view> texts, double target = 0);
