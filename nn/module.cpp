@@ -119,10 +119,11 @@ void Module::adopt(Module& child) {
 }
 
 autograd::Variable Module::before_backward(autograd::Variable result) {
-  if (!hooks_.pre_backward) return result;
+  if (!hooks_.pre_backward && !strategy_hooks_.pre_backward) return result;
   return autograd::record("before_backward", result.tensor(), {result},
                           [this](const Tensor& grad, autograd::Gradients& grads) {
-                            hooks_.pre_backward(*this);
+                            for (const ModuleHooks* of : {&strategy_hooks_, &hooks_})
+                              if (of->pre_backward) of->pre_backward(*this);
                             grads[0].set(grad);
                           });
 }

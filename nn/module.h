@@ -30,8 +30,7 @@ class Cloner;
 class Module;
 class Replaceable;
 
-/// The hooks that a strategy sets on a module; empty functions are skipped. A user's hook is set
-/// after the strategy, calls the earlier one (Module::hooks), and is removed with the strategy.
+/// Hooks around a module's forward and backward; empty functions are skipped.
 struct ModuleHooks {
   std::function<void(Module&)> pre_forward;
   std::function<void(Module&)> post_forward;
@@ -96,8 +95,11 @@ class Module : public std::enable_shared_from_this<Module> {
   /// A number for this module's place in the model, the same in every process: keys its dropout.
   std::uint32_t site() const;
 
+  /// A user's hooks run inside the strategy's: where parameters are whole.
   const ModuleHooks& hooks() const { return hooks_; }
   void set_hooks(ModuleHooks hooks) { hooks_ = std::move(hooks); }
+  const ModuleHooks& strategy_hooks() const { return strategy_hooks_; }
+  void set_strategy_hooks(ModuleHooks hooks) { strategy_hooks_ = std::move(hooks); }
   const std::shared_ptr<Arena>& arena() const { return arena_; }
   void set_arena(std::shared_ptr<Arena> arena) { arena_ = std::move(arena); }
 
@@ -118,14 +120,17 @@ class Module : public std::enable_shared_from_this<Module> {
   template <class Forward>
   auto enter(Forward&& forward) {
     try {
-      if (hooks_.pre_forward) hooks_.pre_forward(*this);
+      for (const ModuleHooks* of : {&strategy_hooks_, &hooks_})
+        if (of->pre_forward) of->pre_forward(*this);
       auto result = forward();
       if constexpr (std::is_same_v<decltype(result), autograd::Variable>)
         result = before_backward(std::move(result));
-      if (hooks_.post_forward) hooks_.post_forward(*this);
+      for (const ModuleHooks* of : {&hooks_, &strategy_hooks_})
+        if (of->post_forward) of->post_forward(*this);
       return result;
     } catch (...) {
-      if (hooks_.forward_failed) hooks_.forward_failed(*this);
+      for (const ModuleHooks* of : {&hooks_, &strategy_hooks_})
+        if (of->forward_failed) of->forward_failed(*this);
       throw;
     }
   }
@@ -148,7 +153,7 @@ class Module : public std::enable_shared_from_this<Module> {
   Module* parent_ = nullptr;
   std::string path_;
   bool training_ = true;
-  ModuleHooks hooks_;
+  ModuleHooks hooks_, strategy_hooks_;
   std::shared_ptr<Arena> arena_;
 };
 

@@ -11,8 +11,9 @@ namespace ringlet::train {
 namespace {
 
 bool has_hooks(const nn::Module* module) {
-  const nn::ModuleHooks& hooks = module->hooks();
-  return hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
+  for (const nn::ModuleHooks* hooks : {&module->hooks(), &module->strategy_hooks()})
+    if (hooks->pre_forward || hooks->post_forward || hooks->pre_backward) return true;
+  return false;
 }
 
 /// While it lives, dropout reads the step's keys from the device's memory.

@@ -231,4 +231,15 @@ TEST_CASE("hooks run around forward, and before the gradient enters") {
                         [&](Module& m) { log += "failed:" + m.path(); }});
   CHECK_THROWS_AS(net(Variable(ones({5}))), Error);
   CHECK(log == "pre failed:layer.0");
+
+  log.clear();
+  net.first->set_strategy_hooks({[&](Module&) { log += "("; }, [&](Module&) { log += ")"; },
+                                 [&](Module&) { log += "<"; }, [&](Module&) { log += "!"; }});
+  CHECK_THROWS_AS(net(Variable(ones({5}))), Error);
+  CHECK(log == "(pre failed:layer.0!");
+  log.clear();
+  net.first->set_hooks({[&](Module&) { log += "pre"; }, [&](Module&) { log += "post"; },
+                        [&](Module&) { log += "backward"; }});
+  sum(net(Variable(ones({3})))).backward();
+  CHECK(log == "(prepost)<backward");
 }

@@ -94,15 +94,15 @@ void StageSharding::hook_stage() {
   stage_->visit([&](const std::string&, nn::Module& below) { inner.insert(&below); });
   const auto enter = [self = shared_from_this(), arena = module_.arena()](auto hook) {
     return [self, arena, hook](nn::Module&) {
-      if (const auto& call = self->stage_->hooks().*hook) call(*self->stage_);
+      if (const auto& call = self->stage_->strategy_hooks().*hook) call(*self->stage_);
     };
   };
   module_.visit([&](const std::string&, nn::Module& below) {
     if (!inner.contains(&below))
-      below.set_hooks({enter(&nn::ModuleHooks::pre_forward),
-                       enter(&nn::ModuleHooks::post_forward),
-                       {},
-                       enter(&nn::ModuleHooks::forward_failed)});
+      below.set_strategy_hooks({enter(&nn::ModuleHooks::pre_forward),
+                                enter(&nn::ModuleHooks::post_forward),
+                                {},
+                                enter(&nn::ModuleHooks::forward_failed)});
   });
 }
 

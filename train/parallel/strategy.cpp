@@ -1,7 +1,5 @@
 #include "ringlet/train/parallel/strategy.h"
 
-#include <set>
-
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/update_buffer.h"
@@ -40,10 +38,8 @@ void RankStrategy::attach() {
   alive_ = module_.arena();
   arena_->set_sharding(shared_from_this());
   for (Item& item : items_) item.state->observer = weak_from_this();
-  std::set<const nn::Module*> seen;  // a module in several places is hooked once
   module_.visit([&](const std::string&, nn::Module& below) {
-    if (!seen.insert(&below).second) return;
-    below.set_hooks(&below == &module_ ? outermost(hooks(below)) : hooks(below));
+    below.set_strategy_hooks(&below == &module_ ? outermost(hooks(below)) : hooks(below));
   });
 }
 
@@ -51,7 +47,7 @@ void RankStrategy::detach() {
   if (alive_.expired()) return;
   arena_->set_sharding(nullptr);
   for (Item& item : items_) item.state->observer.reset();
-  module_.visit([&](const std::string&, nn::Module& below) { below.set_hooks({}); });
+  module_.visit([&](const std::string&, nn::Module& below) { below.set_strategy_hooks({}); });
 }
 
 nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
@@ -60,18 +56,15 @@ nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
 }
 
 nn::ModuleHooks RankStrategy::outermost(nn::ModuleHooks hooks) {
-  const auto call = [](const auto& hook, nn::Module& module) {
-    if (hook) hook(module);
-  };
   const bool buffers = !module_.named_buffers().empty();
-  hooks.pre_forward = [this, call, buffers, then = hooks.pre_forward](nn::Module& entered) {
+  hooks.pre_forward = [this, buffers, then = hooks.pre_forward](nn::Module& entered) {
     reach_.forward_begins();
-    call(then, entered);
+    if (then) then(entered);
     if (buffers) share_buffers();
   };
-  hooks.forward_failed = [this, call, then = hooks.forward_failed](nn::Module& left) {
+  hooks.forward_failed = [this, then = hooks.forward_failed](nn::Module& left) {
     reach_.forward_failed();
-    call(then, left);
+    if (then) then(left);
   };
   return hooks;
 }

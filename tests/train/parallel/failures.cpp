@@ -43,13 +43,13 @@ void train_through_failures(tiny::Model& model, const LoaderOptions& options) {
   }
 }
 
-/// Throws from a hook in addition to the strategy's, at the armed module.
+/// Throws around the strategy's hook, at the armed module.
 class Tripwire {
  public:
   enum Place { nowhere, before_pre, behind_pre, before_post, behind_post };
 
   explicit Tripwire(nn::Module& module) {
-    const nn::ModuleHooks there = module.hooks();
+    const nn::ModuleHooks there = module.strategy_hooks();
     const auto around = [this](const std::function<void(nn::Module&)>& hook, Place before,
                                Place behind) {
       return [this, hook, before, behind](nn::Module& at) {
@@ -58,9 +58,9 @@ class Tripwire {
         if (armed == behind) fail("the hook throws");
       };
     };
-    module.set_hooks({around(there.pre_forward, before_pre, behind_pre),
-                      around(there.post_forward, before_post, behind_post), there.pre_backward,
-                      there.forward_failed});
+    module.set_strategy_hooks({around(there.pre_forward, before_pre, behind_pre),
+                               around(there.post_forward, before_post, behind_post),
+                               there.pre_backward, there.forward_failed});
   }
   Tripwire(const Tripwire&) = delete;
   Tripwire& operator=(const Tripwire&) = delete;
@@ -169,6 +169,42 @@ TEST_CASE("hooks that threw leave no trace either") {
     });
     for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
   }
+}
+
+TEST_CASE("a user's hooks run inside every strategy's, and stay when it goes") {
+  for (const auto& attach : tiny::each_strategy())
+    comm::launch(
+        [&](const comm::Group& group) {
+          Chain chain;
+          std::string log;
+          const auto set_hooks = [&](const std::string& name) {
+            const auto hook = [&, name](const char* place) {
+              return [&log, text = name + place](nn::Module& at) {
+                // Under FSDP an error unless the strategy holds it whole.
+                CHECK(at.parameter("weight").tensor().numel() == Scale::kSize);
+                CHECK(at.parameter("weight").tensor().to_vector().size() == Scale::kSize);
+                log += text;
+              };
+            };
+            chain.first->set_hooks({hook("pre "), hook("post "), hook("backward ")});
+          };
+          const auto run = [&] {
+            log.clear();
+            chain(Variable(ones({Scale::kSize}))).backward();
+            return log;
+          };
+          set_hooks("a.");
+          {
+            const tiny::Attached attached = attach(chain, group);
+            CHECK(run() == "a.pre a.post a.backward ");
+            set_hooks("b.");
+            CHECK(run() == "b.pre b.post b.backward ");
+          }
+          log.clear();
+          chain(Variable(ones({Scale::kSize})));
+          CHECK(log == "b.pre b.post ");
+        },
+        2, {.ranks = comm::Ranks::threads});
 }
 
 // The first unit is complete when rank 0 gives up in it. The gather of the second is queued after a
