@@ -42,7 +42,9 @@ inline Variable product_cross_entropy(const Variable& a, const Variable& b, cons
                                                                           Gradients& grads) {
     const Tensor& rows = a.tensor(grads);
     const Tensor& all = b.tensor(grads);
-    Tensor grad_rows = empty_like(rows), grad_all = empty_like(all);
+    Tensor grad_rows = empty_like(rows);
+    // A sum over the blocks: rounded once, after the last.
+    Tensor grad_all = empty(all.shape(), parameter_dtype(all.dtype()), all.device());
     std::size_t block = 0;
     for_product_blocks(rows.size(0), [&](std::int64_t begin, std::int64_t end) {
       const Tensor part = rows.slice(begin, end);
@@ -55,7 +57,7 @@ inline Variable product_cross_entropy(const Variable& a, const Variable& b, cons
       matmul_into(grad_all, grad_logits, part, {.trans_a = true}, block++ == 0 ? 0 : 1);
     });
     if (grads[0].needed()) grads[0].set(grad_rows);
-    if (grads[1].needed()) grads[1].set(grad_all);
+    if (grads[1].needed()) grads[1].set(grad_all.to(all.dtype()));
   };
   return record("product_cross_entropy", loss, {a, b}, std::move(backward));
 }

@@ -13,6 +13,7 @@
 #include "ringlet/autograd/functions/product_cross_entropy.h"
 #include "ringlet/autograd/functions/slices.h"
 #include "ringlet/autograd/functions/softmax.h"
+#include "ringlet/core/ops/index.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;
@@ -172,6 +173,22 @@ TEST_CASE("gradients of softmax, log_softmax and cross_entropy") {
     CHECK_GRADIENTS([&](const Inputs& in) { return cross_entropy(in[0], labels, 7); },
                     input({3, columns}, -2, 2));
   }
+}
+
+TEST_CASE("product_cross_entropy rounds the sum over its blocks once") {
+  constexpr std::int64_t kBlocks = 64, kCandidates = 7;
+  const Tensor rows = normal({kProductRows, 4}).to(DType::bf16);
+  const Tensor candidates = normal({kCandidates, 4}).to(DType::bf16);
+  const Tensor labels = zeros({kProductRows}, DType::i64);
+  const auto gradient = [&](std::int64_t blocks) {
+    const std::vector<Tensor> a(static_cast<std::size_t>(blocks), rows), of(a.size(), labels);
+    const Variable b(candidates, true);
+    product_cross_entropy(Variable(concat(a, 0)), b, concat(of, 0), 3, kProductRows).backward();
+    return b.grad().to_vector<double>();
+  };
+  const std::vector<double> one = gradient(1), all = gradient(kBlocks);
+  for (std::size_t i = 0; i < one.size(); ++i)
+    CHECK(std::abs(all[i] - kBlocks * one[i]) <= 0x1p-8 * std::abs(kBlocks * one[i]));
 }
 
 TEST_CASE("gradients of product_cross_entropy, alike in one block of rows and in several") {
