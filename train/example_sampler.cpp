@@ -48,7 +48,7 @@ UpdateArguments ExampleSampler::arguments() const {
   return {{"examples", str(examples_)},
           {kRowsOfAStep, str(rows_per_step())},
           {"--seed", str(options_.seed)},
-          {kOrder, options_.shuffle ? "shuffled" : "as given"}};
+          {kOrder, options_.shuffle ? kShuffled : kAsGiven}};
 }
 
 }  // namespace ringlet::train

@@ -91,7 +91,7 @@ void Loader::deal(const comm::Group& group, std::size_t accumulation, bool split
 
 UpdateArguments Loader::arguments() const {
   UpdateArguments all{{kRowsOfAStep, str(options_.rows_per_step())},
-                      {kOrder, options_.shuffle ? "shuffled" : "as given"},
+                      {kOrder, options_.shuffle ? kShuffled : kAsGiven},
                       {"--dealing", str(kDealings(options_.dealing))},
                       {"--batch-sampler", str(kBatchSamplers(options_.batch_sampler))},
                       {"--max-length", options_.max_length > 0 ? str(options_.max_length) : "none"},

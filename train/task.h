@@ -31,6 +31,7 @@ using UpdateArguments = std::map<std::string, std::string>;
 inline constexpr const char* kRowsOfAStep =
     "rows of a step (--batch, --devices, --gradient-accumulation-steps)";
 inline constexpr const char* kOrder = "order (--no-shuffle)";
+inline constexpr const char *kShuffled = "shuffled", *kAsGiven = "as given";  // its values
 
 /// Rows of one data set in an epoch.
 struct EpochRows {

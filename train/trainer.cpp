@@ -36,6 +36,7 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
       given.max_steps > 0 ? given.max_steps : steps_of_epochs(*job_.task, given.num_train_epochs);
   const Mesh& mesh = job_.mesh = make_mesh(job_.group, given.mesh);
   auto* const sentences = dynamic_cast<SentenceTask*>(job_.task.get());
+  if (!sentences) check_has_use(given, *job_.task);
   if (mesh.same_rows.size() > 1 && !sentences)
     fail_input("mesh: the axes pipe and tensor are for sentence encoders");
   if (mesh.tensor.size() > 1) slice_layers(mesh.tensor);

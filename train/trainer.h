@@ -37,7 +37,7 @@ class Trainer {
                     module, examples, std::move(collate), std::move(loss),
                     ExampleOptions{arguments.per_device_train_batch_size,
                                    arguments.gradient_accumulation_steps, arguments.seed,
-                                   /*shuffle=*/true, static_cast<std::size_t>(group.rank()),
+                                   arguments.shuffle, static_cast<std::size_t>(group.rank()),
                                    static_cast<std::size_t>(group.size())}),
                 arguments, group) {}
 

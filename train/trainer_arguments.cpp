@@ -75,6 +75,25 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
                " (--strategy ddp)");
 }
 
+void check_has_use(const TrainingArguments& arguments, const TrainingTask& task) {
+  const TrainingArguments unset;
+  const auto expect_unset = [&](const char* name, auto TrainingArguments::*argument) {
+    if (arguments.*argument != unset.*argument)
+      fail_input(name, ": only tasks of sentences have it");
+  };
+  expect_unset("mini batch size", &TrainingArguments::mini_batch_size);
+  expect_unset("multi dataset batch sampler", &TrainingArguments::multi_dataset_batch_sampler);
+  expect_unset("batch sampler", &TrainingArguments::batch_sampler);
+  expect_unset("max length", &TrainingArguments::max_length);
+  expect_unset("prompts", &TrainingArguments::prompts);
+  expect_unset("padded", &TrainingArguments::padded);
+  if (arguments.shuffle) return;
+  const UpdateArguments of_task = task.arguments();
+  const auto order = of_task.find(kOrder);
+  if (order == of_task.end() || order->second != kAsGiven)
+    fail_input("shuffle: expected a task that takes its rows in their order");
+}
+
 std::int64_t eval_interval(const TrainingArguments& arguments) {
   return arguments.eval_steps > 0 ? arguments.eval_steps : arguments.logging_steps;
 }

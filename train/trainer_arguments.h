@@ -96,7 +96,7 @@ struct TrainingArguments {
   /// A checkpoint, or a folder of checkpoints of which the latest is used.
   std::filesystem::path resume_from_checkpoint = {};
 
-  // Sentence tasks only.
+  // Sentence tasks only, except for shuffle.
   Dealing multi_dataset_batch_sampler = Dealing::proportional;
   bool shuffle = true;  // false: the rows of each data set in their order
   BatchSampler batch_sampler = BatchSampler::batch_sampler;
@@ -104,6 +104,9 @@ struct TrainingArguments {
   Prompts prompts = {};         // before texts that are trained on, or in an evaluation loss
   bool padded = false;
 };
+
+/// InputError that names an argument for sentences that this other task would ignore.
+void check_has_use(const TrainingArguments& arguments, const TrainingTask& task);
 
 /// InputError that names the argument, the expected values and the one found.
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group);

@@ -61,6 +61,42 @@ TEST_CASE("micro-batches of a step weigh by their rows and know their place") {
   CHECK(module.scale.grad().item() == doctest::Approx(3).epsilon(1e-6));
 }
 
+TEST_CASE("arguments for sentences are refused with examples, and shuffle counts") {
+  struct Scale : nn::Module {
+    nn::Parameter scale = register_parameter("scale", ones({1}));
+  } module;
+  std::vector<std::size_t> seen;
+  const auto collate = [&](const Rows& rows) {
+    seen.insert(seen.end(), rows.begin(), rows.end());
+    return 0.f;
+  };
+  const auto loss = [&](const float&) { return module.scale; };
+  const auto train = [&](const TrainingArguments& arguments) {
+    Trainer(module, 6, collate, loss, arguments).train();
+  };
+  TrainingArguments arguments{
+      .num_train_epochs = 1, .per_device_train_batch_size = 2, .save_strategy = SaveStrategy::no};
+  arguments.shuffle = false;
+  train(arguments);
+  CHECK(seen == std::vector<std::size_t>{0, 1, 2, 3, 4, 5});
+  CHECK_THROWS_WITH_AS(
+      Trainer(std::make_unique<ExampleTask<float>>(module, 6, collate, loss), arguments),
+      "shuffle: expected a task that takes its rows in their order", InputError);
+  const auto refused = [&](const std::string& name, auto TrainingArguments::*argument, auto value) {
+    TrainingArguments with = arguments;
+    with.*argument = value;
+    CHECK_THROWS_WITH_AS(train(with), (name + ": only tasks of sentences have it").c_str(),
+                         InputError);
+  };
+  refused("mini batch size", &TrainingArguments::mini_batch_size, std::size_t{2});
+  refused("multi dataset batch sampler", &TrainingArguments::multi_dataset_batch_sampler,
+          Dealing::round_robin);
+  refused("batch sampler", &TrainingArguments::batch_sampler, BatchSampler::no_duplicates);
+  refused("max length", &TrainingArguments::max_length, std::int64_t{8});
+  refused("prompts", &TrainingArguments::prompts, Prompts{{"", "query: "}});
+  refused("padded", &TrainingArguments::padded, true);
+}
+
 TEST_CASE("a refused step leaves no loss behind for the run that follows") {
   struct Scale : nn::Module {
     nn::Parameter scale = register_parameter("scale", ones({1}));
