@@ -54,13 +54,31 @@ void Accelerator::take(Optimizer& optimizer) {
 void Accelerator::take(StepLoader& loader) {
   loader.deal(group_, options_.gradient_accumulation_steps, options_.split_batches);
   loader.write_share_to(share_);
-  if (!loader_) loader_ = &loader;
+  loaders_.emplace_back(&loader, loader.lifetime());
 }
 
 Optimizer& Accelerator::optimizer() const {
-  RINGLET_CHECK(module_ && optimizer_ && loader_,
+  RINGLET_CHECK(module_ && optimizer_ && !loaders().empty(),
                 "[accelerator] prepare a module, its optimizer and a loader first");
   return *optimizer_;
+}
+
+std::vector<StepLoader*> Accelerator::loaders() const {
+  std::vector<StepLoader*> all;
+  for (const auto& [loader, lifetime] : loaders_)
+    if (!lifetime.expired() && std::ranges::find(all, loader) == all.end()) all.push_back(loader);
+  return all;
+}
+
+UpdateArguments Accelerator::loader_arguments() const {
+  UpdateArguments all;
+  int number = 0;
+  for (const StepLoader* loader : loaders()) {
+    ++number;
+    for (const auto& [name, value] : loader->arguments())
+      all[number == 1 ? name : str("loader ", number, ": ", name)] = value;
+  }
+  return all;
 }
 
 std::int64_t Accelerator::updates() const {
@@ -107,17 +125,21 @@ void Accelerator::save_state(const std::filesystem::path& folder) const {
   RINGLET_CHECK(share_->ends_step, "[accelerator] save_state between two batches of a step");
   Optimizer& stepped = optimizer();
   state.step = updates();
-  state.position = loader_->position();
+  for (const StepLoader* loader : loaders()) state.more_positions.push_back(loader->position());
+  state.position = state.more_positions.front();
+  state.more_positions.erase(state.more_positions.begin());
   state.generator = default_generator();
-  state.arguments = loader_->arguments();
+  state.arguments = loader_arguments();
   save_checkpoint(folder, *module_, stepped, state);
 }
 
 void Accelerator::load_state(const std::filesystem::path& folder) {
   optimizer();
-  check_same_arguments(folder, read_trainer_state(folder).arguments, loader_->arguments());
+  check_same_arguments(folder, read_trainer_state(folder).arguments, loader_arguments());
   const TrainerState state = load_checkpoint(folder, *module_, *optimizer_);
-  loader_->seek(state.position);
+  const std::vector<StepLoader*> all = loaders();
+  all[0]->seek(state.position);
+  for (std::size_t i = 1; i < all.size(); ++i) all[i]->seek(state.more_positions.at(i - 1));
   default_generator() = state.generator;
 }
 

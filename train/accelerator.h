@@ -14,6 +14,8 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/train/attached_strategy.h"
@@ -64,11 +66,11 @@ class Accelerator {
   /// rank's batch are dropped: over an epoch every example comes once.
   Tensor gather_for_metrics(const Tensor& rows) const;
 
-  /// A checkpoint of module, optimizer, the generator, and the position in the loader that was
-  /// prepared first. Between two steps only.
+  /// A checkpoint of module, optimizer, the generator, and the positions of the loaders, in the
+  /// order of prepare(). Between two steps only.
   void save_state(const std::filesystem::path& folder) const;
   /// Continues from such a checkpoint with the same bits, under any strategy. InputError if the
-  /// loader has other data or steps; then nothing has been changed.
+  /// loaders are more or fewer, or have other data or steps; then nothing has been changed.
   void load_state(const std::filesystem::path& folder);
 
   const comm::Group& group() const { return group_; }
@@ -98,6 +100,9 @@ class Accelerator {
   void take(StepLoader& loader);
   void take(const Schedule& schedule) { schedule_ = schedule; }
   Optimizer& optimizer() const;
+  /// Prepared loaders that still exist.
+  std::vector<StepLoader*> loaders() const;
+  UpdateArguments loader_arguments() const;
   std::int64_t updates() const;
 
   AcceleratorOptions options_;
@@ -106,7 +111,7 @@ class Accelerator {
   AttachedStrategy strategy_;
   nn::Module* module_ = nullptr;
   Optimizer* optimizer_ = nullptr;
-  StepLoader* loader_ = nullptr;
+  std::vector<std::pair<StepLoader*, std::weak_ptr<const void>>> loaders_;  // with its lifetime
   std::optional<Schedule> schedule_;
   double lr_ = 0;  // the optimizer's, before the schedule's factor
   std::shared_ptr<BatchShare> share_ = std::make_shared<BatchShare>();  // of the present batch

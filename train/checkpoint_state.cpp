@@ -16,6 +16,12 @@ Json to_json(const std::vector<LossSum>& losses) {
   return all;
 }
 
+Json to_json(const std::vector<Position>& positions) {
+  Json all = Json::array();
+  for (const Position& at : positions) all.push_back({{"epoch", at.epoch}, {"step", at.step}});
+  return all;
+}
+
 /// Values of one JSON object, checked.
 class Reader {
  public:
@@ -60,6 +66,7 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
           {"step", state.step},
           {"epoch", state.position.epoch},
           {"step_in_epoch", state.position.step},
+          {"more_positions", to_json(state.more_positions)},
           {"arguments", state.arguments},
           {"generator",
            {{"seed", state.generator.seed},
@@ -84,6 +91,12 @@ TrainerState from_json(const Json& json, const std::filesystem::path& file) {
   reader.get("step", state.step);
   reader.get("epoch", state.position.epoch);
   reader.get("step_in_epoch", state.position.step);
+  for (const Json& position : json.at("more_positions")) {
+    const Reader each(position, file);
+    Position& at = state.more_positions.emplace_back();
+    each.get("epoch", at.epoch);
+    each.get("step", at.step);
+  }
   json.at("arguments").get_to(state.arguments);
   generator.get("seed", state.generator.seed);
   generator.get("step", state.generator.step);

@@ -14,7 +14,7 @@ namespace ringlet::train::checkpoint {
 
 using Json = nlohmann::ordered_json;
 
-inline constexpr int kFormat = 6;
+inline constexpr int kFormat = 7;
 inline constexpr const char* kState = "trainer_state.json";
 
 Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters);

@@ -25,7 +25,10 @@ struct BatchShare {
 
 class StepLoader {
  public:
+  StepLoader() = default;
   virtual ~StepLoader() = default;
+  StepLoader(const StepLoader&) = delete;
+  StepLoader& operator=(const StepLoader&) = delete;
   /// The rows are dealt out to the ranks of `group` from here on, `accumulation` batches a step.
   /// `split_batches` divides the batch size by the ranks, else each has batches of that size.
   virtual void deal(const comm::Group& group, std::size_t accumulation, bool split_batches) = 0;
@@ -39,11 +42,16 @@ class StepLoader {
   /// The share of the batch that was returned last.
   const BatchShare& share() const { return *share_; }
   Variable weigh(const Variable& loss) const { return share_->weigh(loss); }
+  /// Expires with the loader.
+  std::weak_ptr<const void> lifetime() const { return lifetime_; }
   /// Several loaders may write theirs to one place; the latest batch's is there.
   void write_share_to(std::shared_ptr<BatchShare> place) { share_ = std::move(place); }
 
  protected:
   std::shared_ptr<BatchShare> share_ = std::make_shared<BatchShare>();
+
+ private:
+  std::shared_ptr<const void> lifetime_ = std::make_shared<char>();
 };
 
 /// A loader's options, checked; a group of several ranks replaces their rank and world_size.

@@ -302,6 +302,38 @@ TEST_CASE("a saved state continues with the same bits under another strategy") {
   CHECK(weights(net) == before);
 }
 
+TEST_CASE("a saved state has the position in each loader that exists") {
+  const TemporaryFolder folder;
+  const auto begin = [](auto&& use) {
+    Accelerator accelerator({}, comm::Group());
+    Net net;
+    AdamW optimizer(net, {.lr = 0.01});
+    ExampleLoader first(kRows, collate, {.batch_size = kBatch});
+    ExampleLoader second(kRows, collate, {.batch_size = 2, .seed = 1});
+    accelerator.prepare(net, optimizer, first);
+    use(accelerator, second, [&] { accelerated_epoch(accelerator, net, optimizer, first); });
+  };
+  begin([&](Accelerator& accelerator, auto& second, auto&& epoch) {
+    {
+      ExampleLoader temporary(kRows, collate, {.batch_size = 1});
+      accelerator.prepare(temporary);
+    }
+    accelerator.prepare(second);
+    epoch();
+    second.next();
+    second.next();
+    CHECK(second.position() == Position{0, 2});
+    accelerator.save_state(folder / "state");
+  });
+  begin([&](Accelerator& accelerator, auto& second, auto&&) {
+    CHECK_THROWS_WITH_AS(accelerator.load_state(folder / "state"),
+                         doctest::Contains("loader 2: --seed 1, now none"), InputError);
+    accelerator.prepare(second);
+    accelerator.load_state(folder / "state");
+    CHECK(second.position() == Position{0, 2});
+  });
+}
+
 TEST_CASE("the main process comes first, and an accelerator may outlive its module") {
   std::atomic<int> arrived = 0;
   std::atomic<int> first = -1;
