@@ -26,6 +26,7 @@ struct PackedBatch {
   std::int64_t columns = 1;
   std::int64_t global_rows = 0;    // rows of the global batch over all ranks; losses divide by it
   std::int64_t ranks = 0;          // that share the global batch; 0: unknown
+  bool of_group = false;           // the ranks are a group's: a strategy is to sum the gradients
   std::int64_t max_length = 0;     // longest sentence
   std::int64_t real_tokens = 0;    // T without padding
   std::int64_t padded_tokens = 0;  // T if each column were padded to its longest sentence

@@ -55,6 +55,7 @@ Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOpti
                const comm::Group& group)
     : datasets_(std::move(datasets)),
       options_(dealt(options, group)),
+      of_group_(group.size() > 1),
       pad_id_(std::max<std::int32_t>(0, tokenizer.special().pad)) {
   RINGLET_CHECK(options_.devices > 0, "[Loader] devices: expected at least 1, found 0");
   RINGLET_CHECK(options_.rank < options_.world_size, "[Loader] rank ", options_.rank, " of ",
@@ -86,6 +87,7 @@ void Loader::make_sampler() {
 void Loader::deal(const comm::Group& group, std::size_t accumulation, bool split_batches) {
   stop();
   options_ = dealt(options_, group, accumulation, split_batches);
+  of_group_ = group.size() > 1;
   make_sampler();
 }
 
@@ -228,6 +230,7 @@ models::PackedBatch Loader::build(const BatchRows& global, const std::vector<std
   if (mine.empty() && data.target() != Target::none) batch.labels = no_labels(data);
   batch.dataset = global.dataset;
   batch.ranks = static_cast<std::int64_t>(options_.world_size);
+  batch.of_group = of_group_;
   return batch;
 }
 

@@ -43,6 +43,8 @@ struct LoaderOptions {
   /// Fills sentences up to the longest of their column; only to show what padding costs.
   bool padded = false;
   Prompts prompts = {};
+  /// A loss is this rank's part of the mean over the global batch: gradients are to be summed over
+  /// the ranks. Ranks that train apart, as in local SGD, multiply it by global_rows / rows.
   std::size_t rank = 0;
   std::size_t world_size = 1;
   /// Devices of this one rank: each batch holds batch_size rows for each of them, dealt out as to
@@ -64,7 +66,7 @@ class Loader final : public StepLoader {
   using Batch = models::PackedBatch;
 
   /// A group of several ranks replaces the options' rank and world_size; a group of one leaves
-  /// them.
+  /// them. Losses refuse the batches of a group unless a strategy sums their gradients.
   Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options = {},
          const comm::Group& group = {});
   /// One file, as read_dataset reads it.
@@ -118,6 +120,7 @@ class Loader final : public StepLoader {
 
   Datasets datasets_;
   LoaderOptions options_;
+  bool of_group_;
   std::optional<Sampler> sampler_;
   std::int32_t pad_id_;
   std::vector<TokenCache> caches_;  // used by the thread while it runs

@@ -25,7 +25,14 @@ PackedBatch Loss::placed_here(const PackedBatch& batch) {
 void Loss::check_ranks(const PackedBatch& batch) const {
   if (batch.ranks == 0 || !autograd::grad_enabled()) return;
   const auto sharding = nn::sharding_of(*this);
-  if (!sharding) return;
+  if (!sharding) {
+    RINGLET_CHECK(
+        !batch.of_group, "[loss] the batch is one of ", batch.ranks,
+        " ranks, its value a part of their mean, and no strategy sums the gradients: attach one, "
+        "or give the Loader the options rank and world_size instead of the group and sum them "
+        "yourself");
+    return;
+  }
   if (sharding->averages()) {
     RINGLET_CHECK(
         batch.ranks == 1 || local_mean_,

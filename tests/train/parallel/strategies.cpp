@@ -451,6 +451,32 @@ TEST_CASE("averaged, gradients are the mean over the ranks, those of several bac
     }
 }
 
+TEST_CASE("the batches of a group are refused without a strategy, those of given ranks are parts") {
+  launch(2, [&](const comm::Group& group) {
+    tiny::Model model;
+    const auto options = tiny::loader_options(group.rank(), 2);
+    Loader of_group(tiny::datasets(), model.encoder.tokenizer(), options, group);
+    const models::PackedBatch batch = tiny::next(*model.loss, of_group);
+    CHECK(message([&] { (*model.loss)(batch); })
+              .starts_with(
+                  "[loss] the batch is one of 2 ranks, its value a part of their mean, and no "
+                  "strategy sums the gradients"));
+    {
+      const autograd::NoGrad no_grad;
+      CHECK_NOTHROW((*model.loss)(batch));
+    }
+    Loader of_options(tiny::datasets(), model.encoder.tokenizer(), options);
+    models::PackedBatch alone = tiny::next(*model.loss, of_options);
+    model.loss->eval();  // no dropout
+    const double part = (*model.loss)(alone).item<double>();
+    const double factor = static_cast<double>(alone.global_rows) / static_cast<double>(alone.rows);
+    CHECK(factor >= 2);
+    alone.global_rows = alone.rows;
+    alone.ranks = 1;
+    CHECK((*model.loss)(alone).item<double>() == doctest::Approx(factor * part).epsilon(1e-6));
+  });
+}
+
 TEST_CASE("a batch that is cut for another number of ranks than are summed over is refused") {
   for (const Strategy strategy : kOfRanks)
     for (const bool average : {false, true}) {
