@@ -1,5 +1,6 @@
 // The cosine of pairs of rows, each norm at least eps, as torch.nn.functional.cosine_similarity:
 //   y = a . b / (max(|a|, eps) max(|b|, eps)).  Inputs f32, f64 or bf16, y f32 (f64).
+// The gradient is that of y: a norm below eps is a constant. PyTorch differentiates that norm, too.
 // Rows with squares that overflow (above 1.8e19 in f32) may give NaN; PyTorch gives 0.
 #pragma once
 

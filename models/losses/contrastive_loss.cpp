@@ -12,8 +12,7 @@ Variable distances_of(const char* loss, Distance distance, const Variable& embed
                       const PackedBatch& batch) {
   check_labels(loss, batch);
   const auto [u, v] = columns<2>(loss, embeddings, batch);
-  constexpr double kTorchOffset = 1e-6;  // of its pairwise_distance
-  return pair_distances(distance, u, v, kTorchOffset);
+  return pair_distances(distance, u, v, PairForm::torch);
 }
 
 Variable squared_violation(const Variable& distances, double margin) {

@@ -3,6 +3,7 @@
 
 #include "ringlet/autograd/functions/cosine_similarity.h"
 #include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/normalize.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/base/names.h"
 
@@ -29,12 +30,19 @@ inline Variable root(const Variable& x) {
   return autograd::where(positive, autograd::sqrt(inside), Variable(zero));
 }
 
-/// Row i of `a` and row i of `b`, (n, H) each -> (n). `offset` is added to each difference, as
-/// torch's pairwise_distance does with 1e-6.
+/// PyTorch's functions of pairs take norms below 1e-8 as 1e-8 (cosine_similarity), and add 1e-6 to
+/// each difference (pairwise_distance). Sentence Transformers' functions add nothing, and take
+/// norms below 1e-12 as 1e-12.
+enum class PairForm : std::uint8_t { torch, sentence_transformers };
+
+/// Row i of `a` and row i of `b`, (n, H) each -> (n).
 inline Variable pair_distances(Distance distance, const Variable& a, const Variable& b,
-                               double offset = 0) {
-  if (distance == Distance::cosine) return 1.0 - autograd::cosine_similarity(a, b);
-  const Variable difference = a - b + offset;
+                               PairForm form) {
+  const bool torch = form == PairForm::torch;
+  if (distance == Distance::cosine)
+    return 1.0 - (torch ? autograd::cosine_similarity(a, b)
+                        : autograd::sum(autograd::normalize(a) * autograd::normalize(b), {1}));
+  const Variable difference = torch ? a - b + 1e-6 : a - b;
   if (distance == Distance::manhattan) return autograd::sum(autograd::abs(difference), {1});
   return root(autograd::sum(autograd::square(difference), {1}));
 }

@@ -278,6 +278,21 @@ TEST_CASE("BatchHard of one label or of equal rows has Sentence Transformers' va
   }
 }
 
+TEST_CASE("cosine triplets do not depend on the lengths of embeddings, short ones included") {
+  const TripletLoss loss(narrow_encoder(), {Distance::cosine, .5});
+  const auto run = [&](double length) {
+    const Variable x(mul(concat({formula(1), formula(2), formula(3)}, 0), length), true);
+    const Variable value = loss.of_embeddings(x, batch_of(3, {}));
+    value.backward();
+    auto all = mul(x.grad(), length).to_vector<double>();
+    all.push_back(value.item<double>());
+    return all;
+  };
+  const std::vector<double> expected = run(1), found = run(1e-10);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(std::abs(found[i] - expected[i]) <= 1e-12);
+}
+
 TEST_CASE("losses of no rows are 0") {
   for (const Golden& golden : golden()) {
     CAPTURE(golden.name);

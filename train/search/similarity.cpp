@@ -16,8 +16,11 @@ double similarity_of(Similarity similarity, const float* a, const float* b, std:
     absolute += std::abs(x - y);
   }
   switch (similarity) {
-    case Similarity::cosine:  // norms are at least 1e-12, as in torch's normalize
-      return dot / (std::max(std::sqrt(aa), 1e-12) * std::max(std::sqrt(bb), 1e-12));
+    case Similarity::cosine: {
+      constexpr double kLeast = 1e-24;  // norms are at least 1e-12, as in torch's normalize
+      const double norms = std::sqrt(std::max(aa, kLeast) * std::max(bb, kLeast));
+      return std::clamp(dot / norms, -1.0, 1.0);
+    }
     case Similarity::dot:
       return dot;
     case Similarity::euclidean:

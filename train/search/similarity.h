@@ -18,7 +18,8 @@ constexpr bool is_product(Similarity similarity) {
   return similarity == Similarity::cosine || similarity == Similarity::dot;
 }
 
-/// The similarity of two embeddings of n values, computed in f64.
+/// The similarity of two embeddings of n values, computed in f64. The cosine of equal embeddings
+/// is 1 exactly.
 double similarity_of(Similarity similarity, const float* a, const float* b, std::int64_t n);
 
 /// Similarities of row i of `a` and row i of `b`, (n, H) f32 each.
