@@ -50,12 +50,12 @@ RINGLET_INLINE void backward_scores(const Item<T>& item, const PhiloxSchedule& s
                                     std::int64_t rows) {
   constexpr int kLanes = Compute<S>::kLanes;
   for (std::int64_t i = 0; i < rows; i += kLanes) {
-    // Lanes beyond the queries have P = 0.
+    // Lanes beyond the queries have P = 0, or NaN beside an infinite key or value.
     const std::int64_t lanes = rows - i < kLanes ? rows - i : kLanes;
     const vector_t<S> own =
         first_lanes(load_at(lse + begin, i, lanes), lanes, splat(static_cast<S>(INFINITY)));
     S* by_distance = m.grad_bias ? m.grad_bias + item.length - 1 + begin + i : nullptr;
-    backward_queries(m.p + i, m.grad_p + i, m.kept + i, by_distance, own,
+    backward_queries(m.p + i, m.grad_p + i, m.kept + i, by_distance, own, lanes,
                      queries_at(item, schedule, static_cast<const S*>(m.bias), begin + i));
   }
 }

@@ -78,11 +78,11 @@ RINGLET_INLINE vector_t<S> softmax_queries(S* scores, const Queries<S>& q, vecto
 }
 
 /// Replaces scores by P, and grad_p (the gradient of dropout(P)) by the gradient of the scores.
-/// Writes dropout(P) to `kept`. Adds the gradients to `by_distance` (at key 0, as the bias) unless
-/// null.
+/// Writes dropout(P) to `kept`. Adds the gradients of the first `lanes` queries to `by_distance`
+/// (at key 0, as the bias) unless null.
 template <class S>
 RINGLET_INLINE void backward_queries(S* scores, S* grad_p, S* kept, S* by_distance, vector_t<S> lse,
-                                     const Queries<S>& q) {
+                                     std::int64_t lanes, const Queries<S>& q) {
   vector_t<S> mean = {};
   q.for_keys([&](std::int64_t key, auto dropped) __attribute__((always_inline)) {
     const vector_t<S> p = exp_below_88(q.biased(scores, key) - lse);
@@ -95,7 +95,8 @@ RINGLET_INLINE void backward_queries(S* scores, S* grad_p, S* kept, S* by_distan
   for (std::int64_t key = 0; key < q.keys; ++key) {
     const vector_t<S> g = load(scores + key * q.ld) * (load(grad_p + key * q.ld) - mean);
     store(grad_p + key * q.ld, g);
-    if (by_distance) store(by_distance - key, load(by_distance - key) + g);
+    if (by_distance)
+      store(by_distance - key, load(by_distance - key) + first_lanes(g, lanes, vector_t<S>{}));
   }
 }
 

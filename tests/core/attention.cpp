@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "../device.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -265,4 +266,22 @@ TEST_CASE("some heads of a layer have the dropout of these heads in the whole la
       CHECK(values(part_grad) == values(of_part(whole_grad)));
     }
   }
+}
+
+// -infinity is a key that no query attends to. A sentence has fewer tokens than a vector has lanes.
+TEST_CASE("an infinite key leaves the gradient of the relative bias finite") {
+  const GeneratorGuard guard({.seed = 4});
+  const Tensor cu_seqlens = ids_of({0, 5, 8}), bias = normal({32, 1}), grad = normal({8, 4});
+  const Tensor qkv = normal({8, 12});
+  for (std::int64_t token = 0; token < 8; ++token) qkv[token].slice(0, 1).fill_(-1);
+  const auto gradient = [&](float key) {
+    const Tensor x = qkv.clone();
+    for (const std::int64_t token : {1, 6}) x[token].slice(4, 5).fill_(key);
+    const AttentionOptions options{.heads = 1, .relative_bias = bias};
+    const Tensor grad_bias = empty({32, 1});
+    const AttentionOutput out = attention(x, cu_seqlens, options);
+    attention_backward(grad, x, out.lse, cu_seqlens, options, {grad_bias, 0});
+    return values(grad_bias);
+  };
+  CHECK(gradient(std::numeric_limits<float>::infinity()) == gradient(1e30f));
 }
