@@ -1,5 +1,6 @@
 #include "ringlet/models/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -211,9 +212,11 @@ EncoderConfig EncoderConfig::named(const std::string& name) {
     c.max_position_embeddings = 130;
     return c;
   }
+  const bool of_hub = name.find('/') != 0 && std::ranges::count(name, '/') == 1 && name[0] != '.';
   fail_input("unknown model ", quote(name),
              "; expected mpnet-base, bert-base, minilm-l6, tiny, a folder or a model in "
-             "Hugging Face's cache");
+             "Hugging Face's cache",
+             of_hub ? ", where `hf download " + name + "` puts it" : "");
 }
 
 }  // namespace ringlet::models

@@ -32,12 +32,16 @@ Texts argument_texts(const TrainingArguments& a) {
   const auto add = [&](const char* name, const auto& value) {
     all.emplace_back(name, text_of(value));
   };
+  // 0 means that there is none.
+  const auto add_if_any = [&](const char* name, auto value) {
+    all.emplace_back(name, value == 0 ? "None" : text_of(value));
+  };
   add("num_train_epochs", a.num_train_epochs);
   add("max_steps", a.max_steps);
   add("per_device_train_batch_size", a.per_device_train_batch_size);
   add("per_device_eval_batch_size", a.per_device_eval_batch_size);
   add("gradient_accumulation_steps", a.gradient_accumulation_steps);
-  add("mini_batch_size", a.mini_batch_size);
+  add_if_any("mini_batch_size", a.mini_batch_size);
   add("learning_rate", a.learning_rate);
   add("lr_scheduler_type", kDecays(a.lr_scheduler_type));
   add("warmup_ratio", a.warmup_ratio);
@@ -55,17 +59,17 @@ Texts argument_texts(const TrainingArguments& a) {
   add("strategy", kStrategies(a.strategy));
   add("logging_steps", a.logging_steps);
   add("eval_strategy", kEvalStrategies(a.eval_strategy));
-  add("eval_steps", a.eval_steps);
+  add_if_any("eval_steps", a.eval_steps);
   add("save_strategy", kSaveStrategies(a.save_strategy));
   add("save_steps", a.save_steps);
-  add("save_total_limit", a.save_total_limit);
+  add_if_any("save_total_limit", a.save_total_limit);
   add("load_best_model_at_end", a.load_best_model_at_end);
   add("metric_for_best_model", a.metric_for_best_model);
   add("greater_is_better", a.greater_is_better);
   add("batch_sampler", kBatchSamplers(a.batch_sampler));
   add("multi_dataset_batch_sampler", kDealings(a.multi_dataset_batch_sampler));
   add("shuffle", a.shuffle);
-  add("max_length", a.max_length);
+  add_if_any("max_length", a.max_length);
   add("prompts", a.prompts);
   return all;
 }

@@ -584,7 +584,7 @@ TEST_CASE("a model in Hugging Face's cache is found by its name, and a folder co
     fs::rename(repository, cache / "models--sentence-transformers--small");
     check_same(SentenceEncoder::from_pretrained("small"), model.load());
     CHECK_THROWS_WITH_AS(check_model_name("lab/large"),
-                         doctest::Contains("unknown model 'lab/large'; expected"), InputError);
+                         doctest::Contains("where `hf download lab/large` puts it"), InputError);
   });
 }
 

@@ -130,6 +130,13 @@ TEST_CASE("arguments have Python's text, and the changed ones are those that dif
       {"load_best_model_at_end", "True"},
       {"greater_is_better", "False"}};
   CHECK(changed == expected);
+  // Limits that are not set.
+  for (const auto& [name, value] : argument_texts({}))
+    for (const std::string limit :
+         {"mini_batch_size", "eval_steps", "save_total_limit", "max_length"})
+      if (name == limit) CHECK_MESSAGE(value == "None", name);
+  const std::pair<std::string, std::string> set{"max_length", "64"};
+  CHECK_EQ(changed_arguments({.max_length = 64}).at(0), set);
 }
 
 TEST_CASE("an encoder is saved with its card, and without one there is no README.md") {
