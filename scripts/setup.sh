@@ -8,6 +8,9 @@ help_wanted() {
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# Clones in different folders share the objects of ccache.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=true
+
 build_packages=(g++ meson ninja-build pkg-config libcli11-dev libeigen3-dev libfmt-dev
   libgloo-dev libminizip-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
 test_packages=(doctest-dev cmake)
