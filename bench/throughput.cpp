@@ -16,7 +16,7 @@
 #include "program_options.h"
 #include "report.h"
 #include "ringlet.h"
-#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/machine.h"
 #include "runner.h"
@@ -67,7 +67,7 @@ nlohmann::ordered_json settings(const ThroughputOptions& options, const Start& s
                              {"steps", options.steps},
                              {"warmup", options.warmup},
                              {"date", start.date},
-                             {"cores", comm::usable_processors()},
+                             {"cores", usable_processors()},
                              {"load", start.load},
                              {"device", str(options.device)},
                              {"transport", comm::name(options.transport)},

@@ -7,11 +7,7 @@ namespace ringlet::comm {
 
 void Queue::push(std::shared_ptr<Collective> collective, bool wakes) {
   const std::lock_guard lock(mutex_);
-  if (wakes && !has_thread_) {
-    if (thread_.joinable()) thread_.join();
-    thread_ = start_thread([this] { run_all(); });
-    has_thread_ = true;
-  }
+  if (wakes && !thread_.joinable()) thread_ = start_thread([this] { run_all(); });
   waiting_.push_back(std::move(collective));
   if (wakes && !looking_) work_.notify_one();
 }
@@ -77,7 +73,7 @@ void Queue::run_next(std::unique_lock<std::mutex>& lock) {
 void Queue::run_all() {
   std::unique_lock lock(mutex_);
   while (wait_for_work(lock)) run_next(lock);
-  has_thread_ = false;
+  if (!stop_) thread_.detach();  // releases its stack; nothing here is used after the lock
 }
 
 // False once the queue has ended, or was empty for a while.

@@ -55,7 +55,6 @@ class Queue {
   bool looking_ = false;
   std::uint64_t ran_ = 0;
   bool stop_ = false;
-  bool has_thread_ = false;  // else thread_ has ended
   std::thread thread_;
   Clock::duration running_time_{0}, waited_time_{0};
 };

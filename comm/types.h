@@ -67,7 +67,7 @@ Pieces even_pieces(std::int64_t n, int parts, std::int64_t align = 1);
 struct GroupOptions {
   TransportKind transport = TransportKind::automatic;
   Algorithm algorithm = Algorithm::automatic;
-  /// Longest wait for the other ranks in one collective; in gloo's own ones, in each step.
+  /// Longest wait for a peer's next message. A collective of many steps may take longer.
   Timeout timeout = std::chrono::minutes(5);
   /// Longest message: longer pieces go in segments. 0: the device's default. Tests make it small.
   std::int64_t segment_bytes = 0;

@@ -145,7 +145,6 @@ class BoardTransport : public Transport {
 
   Call call_;
   std::uint64_t step_ = 0;
-  std::chrono::steady_clock::duration waited_{};  // in this collective
   Tensor buffer_;
   std::vector<const std::byte*> views_;
   std::vector<int> read_;  // the peers of the views

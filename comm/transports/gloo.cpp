@@ -35,7 +35,6 @@ class GlooTransport final : public Transport {
     membership_.check_alarm();
     call_ = call;
     step_ = 0;
-    waited_ = {};
     enter(step_);
     buffer_ = buffer;
     for (Peer& peer : peers_) peer.called = peer.heard = false;
@@ -133,20 +132,16 @@ class GlooTransport final : public Transport {
     at(rank).heard = true;
   }
 
-  /// The rest of the timeout, for the next wait in this collective.
-  Timeout remaining() const {
-    return std::max(Timeout(0), std::chrono::ceil<Timeout>(membership_.timeout - waited_));
-  }
   void wait_receive(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitRecv(remaining())) membership_.check_alarm();
+      if (!buffer.waitRecv(membership_.timeout)) membership_.check_alarm();
     });
   }
   void wait_send(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitSend(remaining())) membership_.check_alarm();
+      if (!buffer.waitSend(membership_.timeout)) membership_.check_alarm();
     });
   }
 
@@ -158,10 +153,9 @@ class GlooTransport final : public Transport {
     try {
       body(at(rank));
       watchdog_.watch(nullptr);
-      waited_ += Clock::now() - start;
     } catch (const ::gloo::Exception& error) {
       watchdog_.watch(nullptr);
-      if (waited_ + (Clock::now() - start) >= membership_.timeout)
+      if (Clock::now() - start >= membership_.timeout)
         membership_.time_out(call_, step_, rank, progress_.of_all());
       check_left(membership_, describe_step(call_, step_), rank);
       membership_.end_late(str(describe_step(call_, step_), ": rank ", membership_.me(),
@@ -180,7 +174,6 @@ class GlooTransport final : public Transport {
   std::unique_ptr<Engine> engine_;
   Call call_;
   std::uint64_t step_ = 0;
-  Clock::duration waited_{};  // in this collective
   Tensor buffer_;
   Tensor slots_;  // received data to be added
   std::vector<const std::byte*> views_;

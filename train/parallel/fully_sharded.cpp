@@ -54,7 +54,10 @@ class Gatherer final : public UnitSharding {
   }
   void detach() override {}
 
+  // Gathered anew, parameters have no version that tells nodes of a write.
   void backward_begins(std::span<autograd::VariableState* const> reached) override {
+    RINGLET_CHECK(!written_, "[fsdp] parameters were written to after forward, and backward ",
+                  "needs them");
     UnitSharding::backward_begins(reached);
     in_backward_ = true;
     use(outside_);
@@ -82,11 +85,15 @@ class Gatherer final : public UnitSharding {
   }
   void assign(const nn::Parameter& parameter, const Tensor& value) override {
     wait_for_dropped();
+    written_ = true;
     UnitSharding::assign(parameter, value);
   }
 
   // Units that a forward without a backward left whole are out of date now.
-  void after_step() override { release_all(); }
+  void after_step() override {
+    written_ = true;
+    release_all();
+  }
 
   std::int64_t forwards_together(std::int64_t n) override { return largest(group_, n); }
 
@@ -167,6 +174,7 @@ class Gatherer final : public UnitSharding {
   // ---- hooks ----
 
   void pre_forward(nn::Module& module) {
+    if (autograd::grad_enabled() && !in_backward_) written_ = false;
     entered_.push_back(&module);
     check_usable();
     const Place& place = places_.at(&module);
@@ -311,6 +319,7 @@ class Gatherer final : public UnitSharding {
   std::vector<comm::Work> dropped_;         // gathers that are not used
   std::vector<const nn::Module*> entered_;  // and not left, the outermost first
   bool in_backward_ = false;
+  bool written_ = false;  // parameters, since the latest forward with gradients
 };
 
 }  // namespace

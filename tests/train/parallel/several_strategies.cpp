@@ -1,5 +1,5 @@
-// Two modules, each with a strategy, in one graph and over one Group. Ranks allocate differently,
-// so that the strategies lie in another order on half of them.
+// Modules with strategies in one graph, over one Group, and graphs that are used again. Ranks
+// allocate differently, so that the strategies lie in another order on half of them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Tower final : nn::Layer<Tower> {
 
 struct Towers {
   Tower first{1}, second{-2};
-  /// Each step runs its graph backward twice.
+  /// Two steps. The graph of each runs backward twice.
   void train(Sgd& of_first, Sgd& of_second, double x) {
     for (int step = 0; step < 2; ++step) {
       const Variable loss = autograd::sum(
@@ -89,4 +89,20 @@ TEST_CASE("two strategies on one group end with one device's weights, wherever t
           CHECK(worst < 1e-6);
         },
         4, {.ranks = comm::Ranks::threads, .group = {.timeout = std::chrono::seconds(30)}});
+}
+
+TEST_CASE("a graph from before an update has no backward, under every strategy") {
+  for (const auto& attach : tiny::each_strategy())
+    comm::launch(
+        [&](const comm::Group& group) {
+          Tower tower(1);
+          const auto attached = attach(tower, group);
+          Sgd optimizer(tower);
+          const Variable loss = autograd::sum(tower(Variable(ones({kSize}))));
+          loss.backward({}, /*retain_graph=*/true);
+          optimizer.step();
+          CHECK(message([&] { loss.backward(); }).find("to after forward, and backward needs") !=
+                std::string::npos);
+        },
+        2, {.ranks = comm::Ranks::threads});
 }

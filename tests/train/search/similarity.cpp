@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/tensor/random.h"
+
 using namespace ringlet;
 using namespace ringlet::train;
 
