@@ -14,11 +14,9 @@ namespace {
 using svg::Anchor;
 using svg::Canvas;
 
-constexpr double kLeft = 72;
-constexpr double kRight = svg::kWidth - 28;
-constexpr double kPlotTop = 66;  // below the title and the legend
+constexpr double kLeft = 62;
+constexpr double kRight = svg::kNarrow - 20;
 constexpr double kPlotHeight = 240;
-constexpr double kChartHeight = kPlotTop + kPlotHeight + 54;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -45,14 +43,6 @@ struct Scale {
     return from + (value - low) / (high - low) * (to - from);
   }
 };
-
-/// Draws the next entry of a legend from left to right; returns the x of the entry after it.
-double draw_legend_entry(Canvas& canvas, double x, double y, const std::string& name,
-                         const std::string& classes) {
-  canvas.line(x, y - 4, x + 18, y - 4, classes);
-  canvas.text(x + 24, y, Anchor::start, "", name);
-  return x + 24 + svg::text_width(name) + 18;
-}
 
 bool finite(double x, double y) { return std::isfinite(x) && std::isfinite(y); }
 
@@ -108,47 +98,59 @@ std::pair<Range, Range> ranges(const LineChart& chart) {
   return {drawable(x), drawable(y)};
 }
 
-void draw_axes(Canvas& canvas, const LineChart& chart, double top, const Scale& x, const Scale& y,
-               const std::vector<double>& x_ticks, const std::vector<double>& y_ticks) {
-  const double bottom = top + kPlotTop + kPlotHeight;
-  for (const double tick : y_ticks) {
+/// Below the title; returns the y of its last row.
+double draw_legend(Canvas& canvas, const LineChart& chart, const std::vector<std::string>& classes,
+                   double top) {
+  svg::Legend legend(kLeft, kRight, top + 48);
+  const auto entry = [&](const std::string& name, const std::string& line) {
+    constexpr double kMark = 24;
+    if (name.empty()) return;
+    const auto [x, y] = legend.place(kMark, name);
+    canvas.line(x, y - 4, x + kMark - 6, y - 4, line);
+    canvas.text(x + kMark, y, Anchor::start, "", name);
+  };
+  for (std::size_t i = 0; i < chart.series.size(); ++i)
+    entry(chart.series[i].name, "line " + classes[i]);
+  for (const Level& level : chart.levels) entry(level.name, "level");
+  return legend.bottom();
+}
+
+void draw_axes(Canvas& canvas, const LineChart& chart, double bottom, const Scale& x,
+               const Scale& y) {
+  for (const double tick : round_ticks(y.low, y.high, 6)) {
     canvas.line(kLeft, y(tick), kRight, y(tick), "grid");
     canvas.text(kLeft - 8, y(tick) + 4, Anchor::end, "", svg::number(tick));
   }
-  for (const double tick : x_ticks) {
+  for (const double tick : round_ticks(x.low, x.high, 7)) {
     if (tick < x.low || tick > x.high) continue;
     canvas.line(x(tick), bottom, x(tick), bottom + 5, "axis");
     canvas.text(x(tick), bottom + 19, Anchor::middle, "", svg::number(tick));
   }
   canvas.line(kLeft, bottom, kRight, bottom, "axis");
-  canvas.text(kLeft, top + 26, Anchor::start, "title", chart.title);
   canvas.text((kLeft + kRight) / 2, bottom + 38, Anchor::middle, "", chart.x_label);
-  canvas.text_upwards(18, bottom - kPlotHeight / 2, "", chart.y_label);
+  canvas.text_upwards(14, bottom - kPlotHeight / 2, "", chart.y_label);
 }
 
-void draw_chart(Canvas& canvas, const LineChart& chart, double top) {
-  const auto [x_range, y_range] = ranges(chart);
-  const std::vector<double> x_ticks = round_ticks(x_range.low, x_range.high, 10);
-  const std::vector<double> y_ticks = round_ticks(y_range.low, y_range.high, 6);
-  const Scale x{x_range.low, x_range.high, kLeft, kRight};
-  const Scale y{y_ticks.front(), y_ticks.back(), top + kPlotTop + kPlotHeight, top + kPlotTop};
-  draw_axes(canvas, chart, top, x, y, x_ticks, y_ticks);
-
-  double legend = kLeft;
-  const double legend_y = top + 48;
+/// Returns the y below it.
+double draw_chart(Canvas& canvas, const LineChart& chart, double top) {
+  std::vector<std::string> classes;
   std::size_t colour = 0;
   for (const Series& series : chart.series) {
-    const std::string classes = str(svg::colour_class(colour), series.faint ? " faint" : "");
-    draw_series(canvas, series, x, y, classes);
-    if (!series.name.empty())
-      legend = draw_legend_entry(canvas, legend, legend_y, series.name, "line " + classes);
+    classes.push_back(str(svg::colour_class(colour), series.faint ? " faint" : ""));
     if (!series.faint) ++colour;
   }
-  for (const Level& level : chart.levels) {
+  canvas.text(kLeft, top + 26, Anchor::start, "title", chart.title);
+  const double bottom = draw_legend(canvas, chart, classes, top) + 18 + kPlotHeight;
+  const auto [x_range, y_range] = ranges(chart);
+  const std::vector<double> y_ticks = round_ticks(y_range.low, y_range.high, 6);
+  const Scale x{x_range.low, x_range.high, kLeft, kRight};
+  const Scale y{y_ticks.front(), y_ticks.back(), bottom, bottom - kPlotHeight};
+  draw_axes(canvas, chart, bottom, x, y);
+  for (std::size_t i = 0; i < chart.series.size(); ++i)
+    draw_series(canvas, chart.series[i], x, y, classes[i]);
+  for (const Level& level : chart.levels)
     canvas.line(kLeft, y(level.y), kRight, y(level.y), "level");
-    if (!level.name.empty())
-      legend = draw_legend_entry(canvas, legend, legend_y, level.name, "level");
-  }
+  return bottom + 54;
 }
 
 }  // namespace
@@ -175,6 +177,7 @@ std::vector<double> round_ticks(double low, double high, int at_most) {
 
 Series moving_average(const Series& series, std::size_t window) {
   Series out = series;
+  out.faint = false;  // its points may be in the background
   const std::size_t n = series.y.size();
   const std::size_t half = window / 2;
   for (std::size_t i = 0; i < n; ++i) {
@@ -187,12 +190,9 @@ Series moving_average(const Series& series, std::size_t window) {
 }
 
 std::string draw_lines(std::span<const LineChart> charts) {
-  Canvas canvas;
+  Canvas canvas(svg::kNarrow);
   double top = 0;
-  for (const LineChart& chart : charts) {
-    draw_chart(canvas, chart, top);
-    top += kChartHeight;
-  }
+  for (const LineChart& chart : charts) top = draw_chart(canvas, chart, top);
   return canvas.document(top, charts.empty() ? "" : charts.front().title);
 }
 

@@ -37,7 +37,7 @@ std::string draw_lines(const LineChart& chart);
 /// below `low`, the last at or above `high`; at least two. Both must be finite.
 std::vector<double> round_ticks(double low, double high, int at_most);
 
-/// Centred means over up to `window` points, fewer at both ends; the x values stay.
+/// Centred means over up to `window` points, fewer at both ends, not faint; the x values stay.
 Series moving_average(const Series& series, std::size_t window);
 
 }  // namespace ringlet::train

@@ -16,7 +16,7 @@ svg { font: 12px system-ui, "DejaVu Sans", sans-serif }
 .grid { stroke: #d8dee4 } .axis { stroke: #57606a }
 .level { stroke: #57606a; stroke-dasharray: 5 4 }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round }
-.faint { stroke-width: 1; opacity: .35 } .dashed { stroke-dasharray: 7 3 }
+.faint { stroke-width: 1; opacity: .5 } .dashed { stroke-dasharray: 7 3 }
 )";
 constexpr std::string_view kDarkStyle = R"(
 .page { fill: #0d1117 } text { fill: #d1d7de } text.on { fill: #0d1117 }
@@ -87,7 +87,7 @@ void Canvas::bar(double x, double y, double width, double height, std::string_vi
 
 void Canvas::dot(double x, double y, std::string_view classes) {
   body_ +=
-      fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.0\"/>\n", classes, x, y);
+      fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.0\"/>\n", classes, x, y);
 }
 
 void Canvas::polyline(const std::vector<std::pair<double, double>>& points,
@@ -114,12 +114,24 @@ void Canvas::text_upwards(double x, double y, std::string_view classes, std::str
 
 std::string Canvas::document(double height, std::string_view title) const {
   const std::string size = fmt::format(
-      "width=\"{0:.1f}\" height=\"{1:.1f}\" viewBox=\"0 0 {0:.1f} {1:.1f}\"", kWidth, height);
+      "width=\"{0:.1f}\" height=\"{1:.1f}\" viewBox=\"0 0 {0:.1f} {1:.1f}\"", width_, height);
   return str("<svg xmlns=\"http://www.w3.org/2000/svg\" ", size, " role=\"img\">\n<title>",
              escape(title), "</title>\n<style>", kLightStyle, colours(kLight),
              "@media (prefers-color-scheme: dark) {", kDarkStyle, colours(kDark),
              "}\n</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n", body_,
              "</svg>\n");
+}
+
+std::pair<double, double> Legend::place(double mark, std::string_view text) {
+  constexpr double kGap = 18, kRow = 18;
+  const double width = mark + text_width(text);
+  if (x_ > left_ && x_ + width > right_) {
+    x_ = left_;
+    y_ += kRow;
+  }
+  const std::pair<double, double> at{x_, y_};
+  x_ += width + kGap;
+  return at;
 }
 
 }  // namespace ringlet::train::svg

@@ -10,6 +10,8 @@
 namespace ringlet::train::svg {
 
 inline constexpr double kWidth = 760;
+/// Of charts: text can be read where a page is 420 pixels wide.
+inline constexpr double kNarrow = 480;
 
 /// "&lt;" for "<"; characters that XML forbids become spaces.
 std::string escape(std::string_view text);
@@ -30,6 +32,7 @@ enum class Anchor { start, middle, end };
 /// Collects elements; the drawing is in pixels from the top left.
 class Canvas {
  public:
+  explicit Canvas(double width = kWidth) : width_(width) {}
   void line(double x1, double y1, double x2, double y2, std::string_view classes);
   /// A filled rectangle from its top left; `about` is shown under a pointer.
   void bar(double x, double y, double width, double height, std::string_view classes,
@@ -43,7 +46,21 @@ class Canvas {
   std::string document(double height, std::string_view title) const;
 
  private:
+  double width_;
   std::string body_;
+};
+
+/// Places the entries of a legend, each a mark before its text, in rows from `left` to `right`.
+class Legend {
+ public:
+  Legend(double left, double right, double y) : left_(left), right_(right), x_(left), y_(y) {}
+  /// The bottom left of the next entry, `mark` pixels wider than its text.
+  std::pair<double, double> place(double mark, std::string_view text);
+  /// The y of the last row.
+  double bottom() const { return y_; }
+
+ private:
+  double left_, right_, x_, y_;
 };
 
 }  // namespace ringlet::train::svg

@@ -73,7 +73,7 @@ struct RankTimeline {
 std::vector<RankTimeline> gather(const RankTimeline& mine, const comm::Group& group);
 /// In Chrome's trace event format: a process for each rank, a thread for each track.
 std::string to_trace(const std::vector<RankTimeline>& ranks);
-/// The last step of each rank, on one scale.
+/// The last step of each rank, on one scale in ms.
 std::string to_svg(const std::vector<RankTimeline>& ranks);
 
 /// NAME.json with the trace and NAME.svg with the drawing.

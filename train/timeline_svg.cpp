@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ringlet/train/plot.h"
 #include "ringlet/train/svg.h"
 #include "ringlet/train/timeline.h"
 
@@ -65,15 +66,15 @@ class TimelinePicture {
 
   std::string draw() {
     canvas_.text(kLeft, 24, Anchor::start, "title", kName);
-    draw_legend();
-    double y = kTop;
+    double y = draw_legend() + 16;
     for (const RankTimeline& rank : ranks_) y = draw(rank, y);
-    return canvas_.document(y + 8, kName);
+    draw_axis(y);
+    return canvas_.document(y + 46, kName);
   }
 
  private:
   static constexpr const char* kName = "The last step of each rank";
-  static constexpr double kLeft = 16, kRight = svg::kWidth - 16, kTop = 62;
+  static constexpr double kLeft = 16, kRight = svg::kNarrow - 24;
   static constexpr double kLane = 20, kBar = 16, kTitle = 26, kLabels = 84;
   static constexpr std::size_t kOps = 4;  // with colours of their own
 
@@ -84,16 +85,33 @@ class TimelinePicture {
     return found == ops_.end() ? kOps : static_cast<std::size_t>(found - ops_.begin());
   }
 
-  void draw_legend() {
-    double x = kLeft;
+  /// Returns the y of its last row.
+  double draw_legend() {
+    svg::Legend legend(kLeft, kRight, 46);
     const auto entry = [&](std::size_t colour, const std::string& name) {
-      canvas_.bar(x, 36, 10, 10, "dot " + svg::colour_class(colour), name);
-      canvas_.text(x + 14, 46, Anchor::start, "", name);
-      x += 14 + svg::text_width(name) + 18;
+      constexpr double kMark = 14;
+      const auto [x, y] = legend.place(kMark, name);
+      canvas_.bar(x, y - 10, 10, 10, "dot " + svg::colour_class(colour), name);
+      canvas_.text(x + kMark, y, Anchor::start, "", name);
     };
     for (std::size_t op = 0; op < ops_.size(); ++op) entry(op, ops_[op]);
     entry(kOps, "other kernels, collectives");
     entry(svg::kColours - 1, "waits");
+    return legend.bottom();
+  }
+
+  /// Of all ranks, whose steps begin at 0.
+  void draw_axis(double y) {
+    if (longest_ == 0) return;
+    const double left = kLeft + kLabels;
+    canvas_.line(left, y, kRight, y, "axis");
+    for (const double tick : round_ticks(0, 1e3 * longest_, 5)) {
+      const double x = left + scale() * tick / 1e3;
+      if (x > kRight + 0.5) continue;
+      canvas_.line(x, y, x, y + 5, "axis");
+      canvas_.text(x, y + 19, Anchor::middle, "", svg::number(tick));
+    }
+    canvas_.text((left + kRight) / 2, y + 38, Anchor::middle, "", "ms");
   }
 
   /// Returns the y below it.
@@ -160,14 +178,14 @@ class TimelinePicture {
     }
     const std::string text = fmt::format(": {:.1f} ms", 1e3 * (step.end - step.begin));
     if (collectives == 0) return text;
-    return text + fmt::format(", {:.1f} ms of collectives, {:.1f} ms of waiting for them",
-                              1e3 * collectives, 1e3 * waits);
+    return text + fmt::format(", {:.1f} ms of collectives, {:.1f} ms of waiting", 1e3 * collectives,
+                              1e3 * waits);
   }
 
   const std::vector<RankTimeline>& ranks_;
   std::vector<std::string> ops_;  // the slowest, slowest first
   double longest_ = 0;
-  svg::Canvas canvas_;
+  svg::Canvas canvas_{svg::kNarrow};
 };
 
 }  // namespace

@@ -60,7 +60,17 @@ TEST_CASE("a line chart has its title, axes, legend and one line per series") {
 
 TEST_CASE("points land where the axes say") {
   const std::string svg = draw_lines({"", "", "", {{"", {0, 10}, {0, 1}}}, {}});
-  CHECK(contains(svg, "points=\"72.0,306.0 732.0,66.0\""));
+  CHECK(contains(svg, "points=\"62.0,306.0 460.0,66.0\""));
+}
+
+TEST_CASE("a legend that is too long for a row has several, above the axes") {
+  const std::string name(30, 'n');
+  LineChart chart{"", "", "", {}, {}};
+  for (double i : {0.0, 1.0, 2.0}) chart.series.push_back({name, {0, 10}, {0, 1 + i}});
+  const std::string svg = draw_lines(chart);
+  for (const char* y : {"48.0", "66.0", "84.0"})
+    CHECK(contains(svg, str("x=\"86.0\" y=\"", y, "\" text-anchor=\"start\">", name)));
+  CHECK(contains(svg, "62.0,342.0 460.0,"));  // the axes are two rows lower
 }
 
 TEST_CASE("a value that is not finite interrupts the line") {
@@ -74,7 +84,7 @@ TEST_CASE("charts without points and with one point are drawn") {
   CHECK_EQ(count(draw_lines({"empty", "", "", {}, {}}), "<polyline"), 0);
   const std::string dot = draw_lines({"dot", "", "", {{"", {3}, {5}}}, {}});
   CHECK_EQ(count(dot, "<polyline"), 0);  // without a length
-  CHECK(contains(dot, "<circle class=\"dot c0\" cx=\"402.0\" cy=\"186.0\" r=\"3.0\"/>"));
+  CHECK(contains(dot, "<circle class=\"dot c0\" cx=\"261.0\" cy=\"186.0\" r=\"4.0\"/>"));
   CHECK(contains(dot, ".dot.c0 { fill: #0072b2 }"));
   CHECK_THROWS_WITH_AS(draw_lines({"", "", "", {{"s", {1, 2}, {1}}}, {}}),
                        "[draw_lines] series 's': 2 != 1", Error);
@@ -95,4 +105,5 @@ TEST_CASE("a moving average is centred and narrows at the ends") {
   const Series smooth = moving_average({"s", {1, 2, 3, 4}, {0, 3, 6, 1}}, 3);
   CHECK_EQ(smooth.y, std::vector<double>{0, 3, 10.0 / 3, 1});
   CHECK_EQ(smooth.x, std::vector<double>{1, 2, 3, 4});
+  CHECK_FALSE(moving_average({"", {1, 2}, {0, 3}, /*faint=*/true}, 3).faint);
 }

@@ -128,6 +128,8 @@ TEST_CASE("the drawing is of the last step, without kernels in others") {
   const std::string svg = to_svg({two_steps()});
   CHECK(count(svg, "<title>matmul, 3000.00 ms</title>") == 1);
   CHECK(count(svg, "<title>inner") == 0);
+  for (const char* tick : {"0", "2000", "4000", "6000", "ms"})  // the axis
+    CHECK(count(svg, str(">", tick, "</text>")) == 1);
   CHECK(count(svg, "<title>all_reduce (f32, 8), 3000.00 ms</title>") == 1);
   CHECK(count(svg, "ddp, rank 0: 6000.0 ms, 3000.0 ms of collectives, 2000.0 ms of waiting") == 1);
 }
