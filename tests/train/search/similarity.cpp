@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/random.h"
 #include "ringlet/core/tensor/random.h"
 
 using namespace ringlet;
