@@ -97,8 +97,7 @@ struct Row {
   double spread() const;
   /// How far the steps vary: the range of the middle 80 % over the median. Nothing for one step.
   std::optional<double> step_spread() const;
-  /// Whether the median is known to 10 %, so that a ratio of it is a result. The standard error of
-  /// a median is half that range over the square root of the number of steps.
+  /// Whether that is at most half, so that a ratio of the median is a result.
   bool is_steady() const;
 };
 
