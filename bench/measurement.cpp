@@ -166,7 +166,7 @@ std::optional<double> Row::step_spread() const {
 }
 
 bool Row::is_steady() const {
-  constexpr double kBearable = 0.5;  // rows of an idle machine have up to 0.46
+  constexpr double kBearable = 0.5;  // on idle machines mostly 0.05 to 0.46
   const auto spread = step_spread();
   return spread && *spread <= kBearable;
 }

@@ -10,7 +10,7 @@
 namespace ringlet::train::svg {
 
 inline constexpr double kWidth = 760;
-/// Of charts: text can be read where a page is 420 pixels wide.
+/// The width of charts, so that text can be read where a page is 420 pixels wide.
 inline constexpr double kNarrow = 480;
 
 /// "&lt;" for "<"; characters that XML forbids become spaces.

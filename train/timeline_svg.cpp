@@ -100,7 +100,7 @@ class TimelinePicture {
     return legend.bottom();
   }
 
-  /// Of all ranks, whose steps begin at 0.
+  /// For all ranks: their steps begin at 0.
   void draw_axis(double y) {
     if (longest_ == 0) return;
     const double left = kLeft + kLabels;
