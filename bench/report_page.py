@@ -19,7 +19,8 @@ h1 { font-size: 24px } h2 { font-size: 18px; margin-top: 32px }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { border-bottom: 1px solid #d8dee4; padding: 4px 6px; text-align: right; vertical-align: top }
 th:first-child, td:first-child { text-align: left }
-.facts td { text-align: left } .wide th, .wide td { overflow-wrap: normal } img { max-width: 100%; height: auto }
+.facts td { text-align: left } .wide th, .wide td { overflow-wrap: normal }
+img { width: 100%; max-width: 640px; height: auto }
 @media (max-width: 640px) {
   .wide th { display: none }
   .wide tr { display: grid; grid-template-columns: repeat(3, 1fr); border-bottom: 1px solid #d8dee4 }
@@ -122,8 +123,9 @@ def page(report, timeline, command=""):
               "<h2>A step</h2>", steps(rows),
               "<p>ms by phase. Exposed: the part of collectives for which computing waits.</p>"]
     if timeline:
-        parts += ["<h2>A timeline</h2>", "<p>Another run, of two steps, whose last is drawn. Recording takes time, so its "
-                  "times are not those of the table.</p>", image(timeline, "timeline of a step")]
+        parts += ["<h2>A timeline</h2>",
+                  "<p>Another run, of two steps, whose last is drawn. Recording takes time, so its times are not those of "
+                  "the table.</p>", image(timeline, "timeline of a step")]
     return "\n".join(["<!DOCTYPE html>", '<html lang="en"><head><meta charset="utf-8">',
                       '<meta name="viewport" content="width=device-width, initial-scale=1">',
                       f"<title>ringlet: {html.escape(report['model'])}</title><style>{STYLE}</style></head><body>",
