@@ -103,9 +103,10 @@ std::shared_ptr<::gloo::Context> connect_gloo(const Membership& membership) {
   const NoSigpipe no_sigpipe;
   try {
     const auto attributes = ::gloo::transport::tcp::CreateDeviceAttr(interface(*membership.store));
-    const std::vector<Socket> peers = connect_peers(membership, address_of(attributes));
+    // The loop's thread starts meanwhile.
     const auto ticks =
         std::make_shared<Ticks>(std::make_shared<::gloo::transport::tcp::Device>(attributes));
+    const std::vector<Socket> peers = connect_peers(membership, address_of(attributes));
     ticks->begin();
     std::shared_ptr<::gloo::Context> made;
     ticks->run(std::packaged_task<void()>([&] {
