@@ -1,4 +1,4 @@
-"""Random inputs to a built ringlet and to its peers: PyTorch, transformers, Sentence Transformers, csv and json.
+"""Random inputs to a built ringlet and to its peers: PyTorch, transformers, Sentence Transformers, pandas, csv and json.
 
     differential.py --build build --seconds 600 --seed 1
     differential.py --build build --case ops/1/42
@@ -20,6 +20,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORME
 import differential_encode
 import differential_ops
 import differential_readers
+import differential_tables
 from differential_case import Tally
 
 # For each kind: the function that compares a batch of named cases, the batch size, the share of
@@ -27,7 +28,8 @@ from differential_case import Tally
 KINDS = {"ops": (differential_ops.batch, 200, 2),
          "folders": (differential_encode.compare_each(differential_encode.folder_case), 4, 5),
          "tokenizers": (differential_encode.compare_each(differential_encode.tokenizer_case), 8, 2),
-         "readers": (differential_readers.batch, 8, 1)}
+         "readers": (differential_readers.batch, 8, 1),
+         "tables": (differential_tables.batch, 50, 1)}
 
 
 def parse():

@@ -12,6 +12,7 @@ from differential_case import Difference, generators, run
 from differential_encode import compare_each, refusal
 from differential_folders import Folder
 from differential_ops import condition
+from differential_tables import unquoted
 from differential_texts import line, text
 
 COLUMNS = ["sentence1", "sentence2", "score"]
@@ -58,7 +59,10 @@ def write_table(r, path, rows, delimiter, header):
         writer.writerows(row | {"note": "n"} for row in rows)
     del how["lineterminator"]
     with open(path, encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file, None if header else names, **how))
+        read = list(csv.DictReader(file, None if header else names, **how))
+    if delimiter == "\t":
+        read = [{key: unquoted(value) for key, value in row.items()} for row in read]
+    return read
 
 
 def write_lines(r, path, rows):
@@ -85,7 +89,8 @@ def write_case(r, options):
         read = write_lines(r, path, rows)
     else:
         read = write_table(r, path, rows, "\t" if kind == "tsv" else ",", header=kind != "stsb")
-    more = ["--score-scale", scale] if scale == 10 else []
+    declared = scale == 10 or kind == "stsb" and max(float(row["score"]) for row in read) <= 1
+    more = ["--score-scale", scale] if declared else []
     return kind, path, more, [(row["sentence1"], row["sentence2"], float(row["score"]) / scale) for row in read]
 
 

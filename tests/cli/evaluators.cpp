@@ -95,7 +95,8 @@ TEST_CASE_FIXTURE(Files, "relevant documents that the corpus lacks are counted")
   const std::string file = path("beir/qrels/dev.tsv");
   const Outcome some = run(command("beir/qrels/dev.tsv"));
   CHECK_EQ(some.code, 0);
-  CHECK(contains(some.err, file + ": 1 of 2 relevant documents are not in the corpus\n"));
+  CHECK(contains(some.err, file + ": 2 rows; columns query-id, corpus-id, score; 1 of 2 relevant "
+                                  "documents are not in the corpus\n"));
   write("beir/qrels/dev.tsv", "query-id\tcorpus-id\tscore\n1\tD1\t1\n2\tD2\t1\n");
   check_refused(command("beir/qrels/dev.tsv"),
                 file + ": 2 of 2 relevant documents are not in the corpus");

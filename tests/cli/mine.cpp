@@ -119,7 +119,9 @@ TEST_CASE("a summary tells scores, what options left out, and anchors without en
   CHECK(outcome.out.find("negatives ") != std::string::npos);
   CHECK(outcome.out.ends_with("3 of 3 anchors have fewer than 5 negatives\nwrote 10 rows to " +
                               job.path("mined.jsonl") + '\n'));
-  CHECK_EQ(outcome.err.find("3 of 3 queries, "), 0);
+  CHECK_EQ(outcome.err.find(job.path("pairs.csv") +
+                            ": 4 rows; columns anchor, positive\n3 of 3 queries, "),
+           0);
   CHECK(outcome.err.find("4 of 4 documents, ") != std::string::npos);
   const Outcome none = run(job.command("none.jsonl", "--num-negatives 3 --min-score 2"));
   CHECK_EQ(none.code, 2);

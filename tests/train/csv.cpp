@@ -60,7 +60,16 @@ TEST_CASE("csv: a record's line is where it begins") {
   CHECK(lines == std::vector<std::size_t>{1, 3, 6});
 }
 
-TEST_CASE("tsv: every tab separates and quotes are text") {
+TEST_CASE("tsv: a field in quotes with doubled quotes inside is quoted, as pandas writes it") {
+  CHECK(records("\"He said \"\"hi\"\" to me\"\t\"\"\"Q\"\" start\"\t\"end \"\"q\"\"\"\t\"\"",
+                Delimited::tsv) ==
+        std::vector<Record>{{"He said \"hi\" to me", "\"Q\" start", "end \"q\"", ""}});
+  CHECK(records("\"a, b\"\tc", Delimited::tsv) == std::vector<Record>{{"a, b", "c"}});
+  for (const char* whole : {"\"", "\"\"\"", "\"a\" and \"b\"", "\"\"a\"", "\"a", "a\"", "x \"a\""})
+    CHECK(records(whole, Delimited::tsv) == std::vector<Record>{{whole}});
+}
+
+TEST_CASE("tsv: every tab separates and other quotes are text") {
   CHECK(records("\"a\tb\"\tc,d\n", Delimited::tsv) == std::vector<Record>{{"\"a", "b\"", "c,d"}});
   CHECK(records("a\t\t\r\n", Delimited::tsv) == std::vector<Record>{{"a", "", ""}});
 }

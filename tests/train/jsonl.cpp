@@ -39,7 +39,6 @@ TEST_CASE("jsonl: strings are unescaped, numbers kept as written") {
   CHECK_EQ(value(R"({"a": 0.10})", "a"), "0.10");
   CHECK_EQ(value(R"({"a": -1})", "a"), "-1");
   CHECK_EQ(value(R"({"a": 18446744073709551615})", "a"), "18446744073709551615");
-  CHECK_EQ(value(R"({"a": 1, "a": 2})", "a"), "2");  // the last one counts
 }
 
 TEST_CASE("jsonl: only the outermost members are found") {
@@ -69,6 +68,8 @@ TEST_CASE("jsonl: malformed lines are named") {
   CHECK_THROWS_WITH_AS(read_all("\n\"text\""), "a.jsonl:3: expected a JSON object", InputError);
   for (const char* other : {"[1, 2]", "1", "-1", "0.5", "true", "null"})
     CHECK_THROWS_WITH_AS(read_all(other), "a.jsonl:2: expected a JSON object", InputError);
+  CHECK_THROWS_WITH_AS(read_all("{\"a\": 1, \"b\": {\"a\": 2}, \"a\": 3}"),
+                       "a.jsonl:2: key 'a' occurs twice", InputError);
   CHECK_THROWS_AS(read_all("{\"a\": 1} {}"), InputError);
   CHECK_THROWS_AS(read_all("{\"a\": 1e999}"), InputError);
   CHECK_THROWS_AS(read_all("{\"a\": \"cut"), InputError);

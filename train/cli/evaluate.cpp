@@ -14,8 +14,8 @@
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/pipes.h"
+#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/trained_head.h"
-#include "ringlet/train/cli/training_data.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/evaluators/mse_evaluator.h"
 #include "ringlet/train/search/embedding_cache.h"
@@ -46,6 +46,7 @@ EvaluationData read_data(const EvaluateOptions& options) {
       .corpus = options.corpus,
       .queries = options.queries,
       .columns = options.read.columns,
+      .split = options.read.split,
       .read = [&](const std::string& file) { return train::read_dataset(file, options.read); }};
   if (!options.evaluator.empty()) source.kind = kEvaluators.parse(options.evaluator);
   for (const std::string& name : options.similarities) {
@@ -57,6 +58,8 @@ EvaluationData read_data(const EvaluateOptions& options) {
   EvaluationData data = read_evaluation_data(source, options.name);
   if (!data.dataset && !options.read.columns.empty())
     fail_input("--columns: ", options.data, " has no columns of sentences to rename");
+  if (options.read.score_scale && !(data.dataset && data.dataset->target() == train::Target::score))
+    fail_input("--score-scale: ", options.data, " has no similarity scores");
   return data;
 }
 
@@ -76,7 +79,12 @@ EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::
       train::embed_blocks(teacher, train::column_texts(*dataset, 0), {}, world),
       train::column_texts(*dataset, dataset->columns().size() - 1),
       train::MSEEvaluator::Options{.name = options.name});
-  return {options.name, dataset, evaluator, dataset->size(), "texts"};
+  return {.name = options.name,
+          .dataset = dataset,
+          .evaluator = evaluator,
+          .rows = dataset->size(),
+          .unit = "texts",
+          .reports = {dataset->report()}};
 }
 
 void print(const EvaluateOptions& options, const EvaluationData& data,
@@ -103,11 +111,11 @@ void evaluate(const EvaluateOptions& options, const comm::Group& world) {
   read_pipes({options.data, options.corpus, options.queries}, world);
   const EvaluationData data =
       options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
-  if (world.rank() == 0 && !data.note.empty()) fmt::print(stderr, "{}\n", data.note);
   const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);
   if (options.truncate_dim > 0 && !data.evaluator)
     fail_input("--truncate-dim: label accuracy needs whole embeddings");
   truncate(model, options.truncate_dim);
+  if (world.rank() == 0) print_reports(data.reports);
   const train::EvaluationPoint at{.output = options.output, .group = world};
   const train::Report report =
       data.evaluator ? data.evaluator->report(model, at)
@@ -145,8 +153,8 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--teacher", options->teacher,
                       "A folder: the mean squared distance from its embeddings");
   add_truncate_dim(*command, options->truncate_dim);
-  command->add_option("--columns", options->read.columns, "Renames: NAME_IN_FILE=NAME,...");
-  add_score_scale(*command, options->read.score_scale);
+  add_read_options(*command, options->read);
+  add_score_scale(*command, options->read);
   command->add_option("--name", options->name, "Before each metric and in names of tables");
   command->add_option("--output", options->output,
                       "A folder for the table that Sentence Transformers writes");

@@ -31,7 +31,11 @@ std::optional<EvaluatorKind> kind_of_rows(const TextDataset& data, int classes) 
 EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, EvaluatorKind kind,
                          const std::string& name,
                          const std::vector<train::Similarity>& similarities) {
-  EvaluationData data{name, dataset, nullptr, dataset->size(), "pairs"};
+  EvaluationData data{.name = name,
+                      .dataset = dataset,
+                      .rows = dataset->size(),
+                      .unit = "pairs",
+                      .reports = {dataset->report()}};
   switch (kind) {
     case EvaluatorKind::similarity:
       data.evaluator = std::make_shared<train::EmbeddingSimilarityEvaluator>(
@@ -56,26 +60,33 @@ EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, EvaluatorKi
 }
 
 EvaluationData retrieval_data(const EvaluationSource& source, const std::string& name) {
-  const train::RetrievalData read =
-      train::read_retrieval({source.file, source.corpus, source.queries});
+  const train::RetrievalData data =
+      train::read_retrieval({source.file, source.corpus, source.queries, source.split});
   const auto evaluator = std::make_shared<train::InformationRetrievalEvaluator>(
-      read, train::InformationRetrievalEvaluator::Options{.name = name,
+      data, train::InformationRetrievalEvaluator::Options{.name = name,
                                                           .similarities = source.similarities});
-  EvaluationData data{name, nullptr, evaluator, evaluator->queries(), "queries"};
-  if (!read.note.empty()) data.note = str(source.file, ": ", read.note);
-  return data;
+  return {.name = name,
+          .evaluator = evaluator,
+          .rows = evaluator->queries(),
+          .unit = "queries",
+          .reports = {data.report, data.queries.report, data.corpus.report}};
 }
 
 EvaluationData reranking_data(const EvaluationSource& source, const std::string& name) {
   if (source.similarities.size() > 1)
     fail_input("--similarity: reranking has one, found ", source.similarities.size());
+  const train::RerankingData data = train::read_reranking(source.file, source.split);
   const auto evaluator = std::make_shared<train::RerankingEvaluator>(
-      train::read_reranking(source.file), source.file,
+      data.samples, source.file,
       train::RerankingEvaluator::Options{.name = name,
                                          .similarity = source.similarities.empty()
                                                            ? train::Similarity::cosine
                                                            : source.similarities.front()});
-  return {name, nullptr, evaluator, evaluator->queries(), "queries"};
+  return {.name = name,
+          .evaluator = evaluator,
+          .rows = evaluator->queries(),
+          .unit = "queries",
+          .reports = {data.report}};
 }
 
 void check_classes(const EvaluationSource& source, const TextDataset& dataset) {
@@ -118,7 +129,11 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
   const auto dataset = std::make_shared<const TextDataset>(source.read(source.file));
   const auto kind = source.kind ? source.kind : kind_of_rows(*dataset, source.classes);
   if (!kind && source.has_loss && source.has_loss(*dataset))
-    return {name, dataset, nullptr, dataset->size(), "rows"};
+    return {.name = name,
+            .dataset = dataset,
+            .rows = dataset->size(),
+            .unit = "rows",
+            .reports = {dataset->report()}};
   if (!kind)
     fail_input(place(source),
                ": expected pairs of sentences with scores or labels, triplets, relevant pairs "

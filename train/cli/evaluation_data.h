@@ -9,6 +9,7 @@
 
 #include "ringlet/core/base/names.h"
 #include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/split_filter.h"
 #include "ringlet/train/evaluators/evaluator.h"
 #include "ringlet/train/search/similarity.h"
 
@@ -21,16 +22,16 @@ inline constexpr Names<EvaluatorKind, 6> kEvaluators{
      "information-retrieval", "reranking"}};
 
 struct EvaluationData {
-  std::string name;  // in metrics and names of tables
+  std::string name = {};  // in metrics and names of tables
   /// The rows; null for retrieval and reranking.
-  std::shared_ptr<const train::TextDataset> dataset;
+  std::shared_ptr<const train::TextDataset> dataset = {};
   /// Null for label accuracy, which needs the trained classifier, and if no evaluator suits.
-  std::shared_ptr<const train::Evaluator> evaluator;
+  std::shared_ptr<const train::Evaluator> evaluator = {};
   std::size_t rows = 0;   // or queries
   const char* unit = "";  // "pairs"
   bool label_accuracy = false;
   std::optional<std::size_t> source = {};  // the training data with its loss
-  std::string note = {};                   // a line about the file; empty: none
+  std::vector<train::FileReport> reports = {};
 
   bool has_evaluator() const { return evaluator || label_accuracy; }
   const char* kind() const;  // the evaluator's class
@@ -44,6 +45,7 @@ struct EvaluationSource {
   std::vector<train::Similarity> similarities = {};  // empty: the model's
   std::string corpus = {}, queries = {};             // files of retrieval; empty: next to `file`
   std::string columns = {};                          // renames, as of --columns
+  train::SplitChoice split = {};                     // of retrieval and reranking
   std::function<train::TextDataset(const std::string& file)> read = {};
   /// Whether a loss is trained on such rows. They then need no evaluator.
   std::function<bool(const train::TextDataset&)> has_loss = {};

@@ -9,9 +9,9 @@
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/pipes.h"
+#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/data/readers.h"
 #include "ringlet/train/progress.h"
 #include "ringlet/train/search/hard_negatives.h"
 
@@ -21,22 +21,27 @@ namespace {
 struct MineCommand {
   SearchOptions search;
   std::string data, corpus;  // without a corpus: the positives
-  std::string columns;
+  train::ReadOptions read{.needs_texts = true, .score_scale = train::kAnyScale};  // none is taken
   train::MiningOptions mining;
   MinedFormat format;
   std::filesystem::path output;
 };
 
-train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Group& world) {
-  const train::TextDataset pairs =
-      train::read_dataset(options.data, {.columns = options.columns, .needs_texts = true});
+train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Group& world,
+                                     std::vector<train::FileReport>& reports) {
+  const train::TextDataset pairs = train::read_dataset(options.data, options.read);
+  reports.push_back(pairs.report());
   if (pairs.target() != train::Target::none)
     fail_input("--data ", options.data, ": expected pairs of texts without labels or scores");
   if (pairs.columns().size() != 2)
     fail_input("--data ", options.data, ": expected two columns of texts, found ",
                fmt::format("{}", fmt::join(pairs.columns(), ", ")));
   std::vector<std::string> corpus;
-  if (!options.corpus.empty()) corpus = read_documents("--corpus", options.corpus, world).texts;
+  if (!options.corpus.empty()) {
+    train::TextsById documents = read_documents("--corpus", options.corpus, world);
+    corpus = std::move(documents.texts);
+    reports.push_back(std::move(documents.report));
+  }
   train::MiningTexts texts = mining_texts(pairs, corpus);
   of_option("--range-max", [&] { return range_max(options.mining, texts); });  // or it is refused
   return texts;
@@ -46,12 +51,14 @@ train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Gro
 /// anchors; rank 0 writes.
 void mine(const MineCommand& options, const comm::Group& world) {
   read_pipes({options.data, options.corpus}, world);
-  const train::MiningTexts texts = read_mining_texts(options, world);
+  std::vector<train::FileReport> reports;
+  const train::MiningTexts texts = read_mining_texts(options, world, reports);
   const bool first = world.rank() == 0;
   const models::SentenceEncoder model = open_model(options.search.model, first);
   const train::Similarity similarity = train::own_similarity(model);
   check_scores(options.format, similarity);
   const BlockEmbedder embedder(options.search, model, world);
+  if (first) print_reports(reports);
   train::HardNegativeMiner miner(texts, embedder.queries(texts.anchors).to(model.device()),
                                  similarity, options.mining, world);
   embedder.corpus(texts.corpus, [&](const Tensor& rows) { miner.add(rows); });
@@ -106,7 +113,7 @@ void add_mine(CLI::App& app) {
   const auto options = std::make_shared<MineCommand>();
   add_search_options(*command, options->search);
   command->add_option("--data", options->data, "Pairs: a .csv, .tsv or .jsonl file")->required();
-  command->add_option("--columns", options->columns, "Renames: NAME_IN_FILE=NAME,...");
+  add_read_options(*command, options->read);
   command->add_option("--corpus", options->corpus,
                       "More texts to choose from, besides the positives: a text file, a line each, "
                       "or columns id and text of a .csv, .tsv or .jsonl file");

@@ -11,8 +11,8 @@
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/data/readers.h"
 #include "ringlet/train/progress.h"
 #include "ringlet/train/reduced_encoder.h"
 #include "ringlet/train/search/embedding_cache.h"
@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 struct ReduceOptions {
   ModelOptions model;
   std::string data;
+  train::ReadOptions read{.score_scale = train::kAnyScale};
   std::int64_t dim = 0;
   bool whiten = false;
   fs::path output;
@@ -34,12 +35,16 @@ struct ReduceOptions {
 };
 
 /// The lines of a file of texts, or all columns of a data set.
-std::vector<std::string> read_data(const ReduceOptions& options) {
+std::vector<std::string> read_data(const ReduceOptions& options, train::FileReport& report) {
   std::vector<std::string> texts;
   if (is_table(options.data)) {
-    const train::TextDataset rows = train::read_dataset(options.data);
+    const train::TextDataset rows = train::read_dataset(options.data, options.read);
+    report = rows.report();
     for (std::size_t row = 0; row < rows.size(); ++row)
       for (const std::string_view text : rows.texts(row)) texts.emplace_back(text);
+  } else if (!options.read.columns.empty() || !options.read.split.name.empty()) {
+    fail_input(options.read.columns.empty() ? "--split" : "--columns", ": ", options.data,
+               " has no columns");
   } else {
     texts = read_texts(options.data);
   }
@@ -76,12 +81,14 @@ void print_summary(const ReduceOptions& options, std::size_t texts, std::int64_t
 /// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.
 void reduce(const ReduceOptions& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
+  train::FileReport report;
   const std::vector<std::string> texts =
-      share(first ? read_data(options) : std::vector<std::string>(), world);
+      share(first ? read_data(options, report) : std::vector<std::string>(), world);
   const models::SentenceEncoder model = open_model(options.model, first);
   if (options.dim > model.dimension())
     fail_input("--dim ", options.dim, ": the model's embeddings have ", model.dimension(),
                " numbers");
+  print_reports({report});
   const train::PrincipalComponents found = fit(options, model, texts, world);
   if (!first) return;
   train::reduced_encoder(model, found, options.whiten).save(options.output);
@@ -100,6 +107,7 @@ void add_reduce(CLI::App& app) {
                    "Texts to fit: a text file, a line each (- reads standard input), or the texts "
                    "of a .csv, .tsv or .jsonl data set")
       ->required();
+  add_read_options(*command, options->read);
   add_number(*command, "--dim", options->dim, 1, 1 << 16, "Dimensions of the new embeddings")
       ->required();
   command->add_flag("--whiten", options->whiten,

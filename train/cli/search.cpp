@@ -9,6 +9,7 @@
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/pipes.h"
+#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/row_writer.h"
@@ -59,6 +60,7 @@ void search(const SearchCommand& options, const comm::Group& world) {
   const models::SentenceEncoder model = open_model(options.search.model, first);
   const train::Similarity similarity = options.similarity.value_or(train::own_similarity(model));
   const BlockEmbedder embedder(options.search, model, world);
+  if (first) print_reports({queries.report, corpus.report});
   train::TopKSearch search(embedder.queries(queries.texts).to(model.device()), options.top_k,
                            similarity, world);
   embedder.corpus(corpus.texts, [&](const Tensor& rows) { search.add(rows); });

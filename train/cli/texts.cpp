@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ringlet/models/tokenizer/unicode.h"
+#include "ringlet/train/data/kept_input.h"
 #include "ringlet/train/data/lines.h"
 #include "ringlet/train/data/text.h"
 
@@ -23,7 +24,8 @@ std::vector<std::string> read_texts(const std::string& input) {
 
 train::TextsById read_rows(const std::string& input) {
   if (is_table(input)) return train::read_texts_by_id(input, /*numbered=*/true);
-  return {.texts = read_texts(input)};
+  return {.texts = read_texts(input),
+          .report = {.name = input == "-" ? train::kStandardInput : input, .unit = "line"}};
 }
 
 bool is_table(std::filesystem::path path) {
@@ -43,13 +45,16 @@ train::TextsById read_documents(const std::string& option, const std::string& in
   const bool reads = input != "-" || world.rank() == 0;
   train::TextsById rows = reads ? read_rows(input) : train::TextsById();
   if (input == "-") rows.texts = share(std::move(rows.texts), world);
-  train::TextsById found;
+  train::TextsById found{.report = std::move(rows.report)};
   for (std::size_t row = 0; row < rows.texts.size(); ++row) {
     if (train::strip(rows.texts[row]).empty()) continue;
     found.ids.push_back(rows.ids.empty() ? std::to_string(row) : std::move(rows.ids[row]));
     found.texts.push_back(std::move(rows.texts[row]));
   }
   if (found.texts.empty()) fail_input(option, ' ', input, ": expected texts, found none");
+  found.report.count = found.texts.size();
+  found.report.skipped = {{rows.texts.size() - found.texts.size(), "empty text"}};
+  found.report.empty_texts = 0;
   return found;
 }
 

@@ -58,7 +58,7 @@ void add_data_options(CLI::App& command, DataOptions& data) {
   add_number(command, "--num-labels", data.num_labels, 2, 1 << 20,
              fmt::format("Refuse labels from this number on; needed for more than {} classes",
                          kMaxGuessedLabels));
-  add_score_scale(command, data.score_scale);
+  add_per_file_options(command, data.per_file);
   add_loss_options(command, data.losses);
   command.add_option("--teacher", data.teacher,
                      "mse: the folder of a model; a row's embeddings should be that of its first "

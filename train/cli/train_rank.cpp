@@ -215,8 +215,7 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
   trainer.add_callback({.on_train_begin = [&](const auto&) {
     if (first && options.data.data.empty() && !options.resume)
       fmt::print(stderr, "no --data: trains on generated sentences\n");
-    for (const EvaluationData& eval : plan.data.eval)
-      if (first && !eval.note.empty()) fmt::print(stderr, "{}\n", eval.note);
+    if (first) print_reports(plan.data.reports());
     if (show && !options.resume && plan.data.sources.size() > 1)
       fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
     if (show) fmt::print(stderr, "{}", trainer.header());

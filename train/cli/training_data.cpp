@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/hub_cache.h"
@@ -26,32 +26,58 @@ constexpr double kSyntheticScale = 5;
 
 int classes_of(const Source& source) { return std::max(2, source.dataset->num_labels()); }
 
-/// Reads files that share --columns: each may lack some of them, not all the same one.
-class SharedColumns {
+/// Reads files that share options. Each file may lack what an option names, not all of them.
+class FileReader {
  public:
-  explicit SharedColumns(const std::string& columns) : nowhere_(train::parse_renames(columns)) {}
+  explicit FileReader(const DataOptions& options)
+      : columns_(options.columns),
+        nowhere_(train::parse_renames(options.columns)),
+        split_("--split", options.per_file.split),
+        eval_split_("--eval-split", options.per_file.eval_split),
+        scale_("--score-scale", options.per_file.score_scale) {}
+
+  TextDataset read(const std::string& file, int num_labels) {
+    TextDataset data = read(file, {.num_labels = num_labels, .split = split(split_, file)});
+    if (!data.report().split.empty()) split_.use(file);
+    return data;
+  }
+  TextDataset read_eval(const std::string& file) { return read(file, {.split = eval_split(file)}); }
+  train::SplitChoice eval_split(const std::string& file) const { return split(eval_split_, file); }
+  void use_eval_split(const std::string& file) { eval_split_.use(file); }
+
+  void check_used() const {
+    if (!nowhere_.empty())
+      fail_input("--columns: no file has a column ", quote(nowhere_[0].first), " to use as ",
+                 quote(nowhere_[0].second));
+    split_.check_used("a file of --data with a column 'split'");
+    eval_split_.check_used("a file of --eval with a column 'split'");
+    scale_.check_used("a file with scores");
+  }
+
+ private:
+  static train::SplitChoice split(const PerFile& split, const std::string& file) {
+    return {split.of(file).value_or(""), !split.is_own(file)};
+  }
 
   TextDataset read(const std::string& file, train::ReadOptions options) {
     train::Renames missing;
+    options.columns = columns_;
     options.missing_columns = &missing;
+    if (const auto scale = scale_.of(file)) options.score_scale = parse_number<double>(*scale);
     TextDataset data = train::read_dataset(file, options);
     std::erase_if(nowhere_, [&](const auto& rename) {
       return std::find(missing.begin(), missing.end(), rename) == missing.end();
     });
+    if (data.target() == Target::score) scale_.use(file);
     return data;
   }
 
-  void check_found() const {
-    if (!nowhere_.empty())
-      fail_input("--columns: no file has a column ", quote(nowhere_[0].first), " to use as ",
-                 quote(nowhere_[0].second));
-  }
-
- private:
+  std::string columns_;
   train::Renames nowhere_;  // what no file has had yet
+  PerFile split_, eval_split_, scale_;
 };
 
-Source read_source(const std::string& text, const DataOptions& options, SharedColumns& columns) {
+Source read_source(const std::string& text, const DataOptions& options, FileReader& files) {
   std::string file = text;
   std::optional<LossKind> loss;
   if (const std::size_t colon = text.rfind(':'); colon != text.npos) {
@@ -63,10 +89,7 @@ Source read_source(const std::string& text, const DataOptions& options, SharedCo
   }
   read_pipe("--data", file, options.readers);
   if (!loss && !options.loss.empty()) loss = kLosses.parse(options.loss);
-  auto dataset =
-      std::make_shared<const TextDataset>(columns.read(file, {.columns = options.columns,
-                                                              .num_labels = options.num_labels,
-                                                              .score_scale = options.score_scale}));
+  auto dataset = std::make_shared<const TextDataset>(files.read(file, options.num_labels));
   if (!loss) loss = deduce_loss(*dataset, "--data " + file);
   check_suits(*dataset, *loss, "--data " + file);
   if (options.num_labels == 0 && dataset->num_labels() > kMaxGuessedLabels)
@@ -105,24 +128,26 @@ int classes_of(const std::vector<Source>& sources) {
 }
 
 std::vector<EvaluationData> read_eval(const DataOptions& options, const TrainingData& training,
-                                      SharedColumns& columns) {
+                                      FileReader& files) {
   const auto has_loss = [&](const TextDataset& data) {
     return training.source_like(data).has_value();
   };
-  const auto read = [&](const std::string& file) {
-    return columns.read(file, {.columns = options.columns, .score_scale = options.score_scale});
-  };
+  const auto read = [&](const std::string& file) { return files.read_eval(file); };
   const std::vector<std::string> names = train::short_names(options.eval);
   std::vector<EvaluationData> all;
-  for (const std::string& file : options.eval) read_pipe("--eval", file, options.readers);
-  for (std::size_t i = 0; i < names.size(); ++i)
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& file = options.eval[i];
+    read_pipe("--eval", file, options.readers);
     all.push_back(read_evaluation_data({.option = "--eval",
-                                        .file = options.eval[i],
+                                        .file = file,
                                         .classes = classes_of(training.sources),
                                         .columns = options.columns,
+                                        .split = files.eval_split(file),
                                         .read = read,
                                         .has_loss = has_loss},
                                        names[i]));
+    if (!all.back().reports.front().split.empty()) files.use_eval_split(file);
+  }
   return all;
 }
 
@@ -131,6 +156,14 @@ std::vector<EvaluationData> read_eval(const DataOptions& options, const Training
 train::Datasets TrainingData::datasets() const {
   train::Datasets all;
   for (const Source& source : sources) all.push_back(source.dataset);
+  return all;
+}
+
+std::vector<train::FileReport> TrainingData::reports() const {
+  std::vector<train::FileReport> all;
+  for (const Source& source : sources) all.push_back(source.dataset->report());
+  for (const EvaluationData& one : eval)
+    all.insert(all.end(), one.reports.begin(), one.reports.end());
   return all;
 }
 
@@ -156,11 +189,11 @@ std::optional<std::size_t> TrainingData::source_like(const TextDataset& dataset)
 TrainingData read_training_data(const DataOptions& options) {
   TrainingData data;
   if (options.data.empty()) data = synthetic_data(options.seed);
-  SharedColumns columns(options.columns);
+  FileReader files(options);
   for (const std::string& text : options.data)
-    data.sources.push_back(read_source(text, options, columns));
-  if (!options.eval.empty()) data.eval = read_eval(options, data, columns);
-  columns.check_found();
+    data.sources.push_back(read_source(text, options, files));
+  if (!options.eval.empty()) data.eval = read_eval(options, data, files);
+  files.check_used();
   for (EvaluationData& eval : data.eval)
     if (eval.dataset) eval.source = data.source_like(*eval.dataset);
   std::vector<LossKind> losses;
@@ -197,12 +230,6 @@ void teach(TrainingData& data, const std::string& teacher, const models::Sentenc
     if (eval.source && is_taught(*eval.source)) eval.dataset = taught(*eval.dataset);
   for (std::size_t i = 0; i < data.sources.size(); ++i)
     if (is_taught(i)) data.sources[i].dataset = taught(*data.sources[i].dataset);
-}
-
-void add_score_scale(CLI::App& command, double& scale) {
-  add_number(command, "--score-scale", scale, 1e-300, 1e300,
-             "The best score in files with columns of their own: 5 where they go from 0 to 5")
-      ->capture_default_str();
 }
 
 Losses make_losses(const TrainingData& data, const LossOptions& options,

@@ -10,12 +10,9 @@
 #include "ringlet/models/sentence_encoder.h"
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/loss_kind.h"
+#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
-
-namespace CLI {
-class App;
-}
 
 namespace ringlet::cli {
 
@@ -29,8 +26,8 @@ struct DataOptions {
   std::string teacher;            // a folder, for mse
   std::vector<std::string> eval;  // see read_evaluation_data
   std::string columns;            // renames, "premise=sentence1,…", each of some file's column
+  PerFileOptions per_file;        // splits and scales
   int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
-  double score_scale = 1;         // the best score of tables with columns of their own
   int readers = 1;                // ranks that read each file
   std::uint64_t seed = 0;
 };
@@ -47,6 +44,7 @@ struct TrainingData {
 
   train::Datasets datasets() const;
   std::vector<std::string> texts() const;
+  std::vector<train::FileReport> reports() const;
   /// The source with the columns of an evaluation data set, which has its loss; none if no source
   /// has such columns.
   std::optional<std::size_t> source_like(const train::TextDataset& dataset) const;
@@ -60,9 +58,6 @@ TrainingData read_training_data(const DataOptions& options);
 /// compute together.
 void teach(TrainingData& data, const std::string& teacher, const models::SentenceEncoder& student,
            const comm::Group& group);
-
-/// Adds --score-scale.
-void add_score_scale(CLI::App& command, double& scale);
 
 /// The loss of each source over one encoder, in one module.
 struct Losses {

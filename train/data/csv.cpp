@@ -17,20 +17,38 @@ bool CsvReader::next() {
   line_ = lines_.line();
   fields_.clear();
   if (dialect_ == Delimited::tsv) {
-    split_plain(*line);
+    split_at_tabs(*line);
   } else {
     parse_record(*line);
   }
   return true;
 }
 
-void CsvReader::split_plain(std::string_view line) {
+void CsvReader::split_at_tabs(std::string_view line) {
+  text_.clear();
+  text_.reserve(line.size());  // views into it stay
   while (true) {
     const std::size_t tab = line.find('\t');
-    fields_.push_back(line.substr(0, tab));
+    fields_.push_back(without_quotes(line.substr(0, tab)));
     if (tab == std::string_view::npos) return;
     line.remove_prefix(tab + 1);
   }
+}
+
+/// The content of a quoted field; any other field itself.
+std::string_view CsvReader::without_quotes(std::string_view field) {
+  if (field.size() < 2 || !field.starts_with('"') || !field.ends_with('"')) return field;
+  const std::string_view inside = field.substr(1, field.size() - 2);
+  if (inside.find('"') == inside.npos) return inside;
+  const std::size_t begin = text_.size();
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    text_ += inside[i];
+    if (inside[i] == '"' && !inside.substr(++i).starts_with('"')) {
+      text_.resize(begin);
+      return field;
+    }
+  }
+  return std::string_view(text_).substr(begin);
 }
 
 void CsvReader::parse_record(std::string_view line) {

@@ -12,7 +12,9 @@ namespace ringlet::train {
 
 /// csv: RFC 4180. A field that starts with a double quote ends at the closing one and may hold
 /// commas, line breaks and doubled quotes. A quote inside an unquoted field stands for itself.
-/// tsv: no quoting at all, every tab separates, as SNLI, MultiNLI and the STS benchmark need.
+/// tsv: every tab separates, as SNLI, MultiNLI and the STS benchmark need. A field is quoted if it
+/// begins and ends with a double quote and every one in between is doubled, as pandas writes it;
+/// other quotes stand for themselves.
 enum class Delimited { csv, tsv };
 
 /// Reads records; blank lines are skipped. An unclosed quote and text after a closing quote are
@@ -30,15 +32,16 @@ class CsvReader {
   const std::string& name() const { return lines_.name(); }
 
  private:
-  void split_plain(std::string_view line);
+  void split_at_tabs(std::string_view line);
+  std::string_view without_quotes(std::string_view field);
   void parse_record(std::string_view line);
   std::string_view parse_quoted(std::string_view rest);
 
   LineReader lines_;
   Delimited dialect_;
   std::size_t line_ = 0;
-  std::string text_;               // the record's fields, unquoted, contiguous
-  std::vector<std::size_t> ends_;  // of each field in text_
+  std::string text_;               // unquoted fields, contiguous
+  std::vector<std::size_t> ends_;  // csv: of each field in text_
   std::vector<std::string_view> fields_;
 };
 

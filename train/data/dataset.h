@@ -8,9 +8,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ringlet/core/tensor/tensor.h"
+#include "ringlet/train/data/file_report.h"
 
 namespace ringlet::train {
 
@@ -71,16 +73,15 @@ class TextDataset {
   /// Frees memory that growth has left over.
   void shrink_to_fit();
 
-  /// Rows of the source without a gold label; they are not in the table.
-  std::size_t skipped() const { return skipped_; }
-  void count_skipped() { ++skipped_; }
+  /// The report of the file's reader; empty for rows of another origin, and those of select().
+  const FileReport& report() const { return report_; }
+  void set_report(FileReport report) { report_ = std::move(report); }
 
  private:
   std::string name_;
   std::vector<std::string> columns_;
   Target target_;
   std::size_t rows_ = 0;
-  std::size_t skipped_ = 0;
   int num_labels_ = 0;
   std::string text_;
   std::vector<std::uint64_t> ends_;  // (rows, columns): where each text ends in text_
@@ -88,6 +89,7 @@ class TextDataset {
   std::vector<float> scores_;
   Tensor embeddings_;  // (rows, D)
   std::string embeddings_from_;
+  FileReport report_;
 };
 
 using Datasets = std::vector<std::shared_ptr<const TextDataset>>;

@@ -23,8 +23,8 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
     std::string text;  // the string, true, false, or the number as written (integers in decimal)
     Kind kind = Kind::null;
   };
-  /// In the line's order; a repeated key appears once, with its last value.
-  std::vector<Member> members;
+  std::vector<Member> members;   // in the line's order
+  std::string repeated;          // a key that occurs twice; the parser stops there
   std::size_t error_column = 0;  // 0: well-formed, but no object
   std::string error_reason;
 
@@ -45,8 +45,9 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
     const auto same = [&](const Member& member) { return member.key == name; };
     current_ = static_cast<std::size_t>(std::find_if(members.begin(), members.end(), same) -
                                         members.begin());
-    if (current_ == members.size()) members.push_back({name, {}});
-    return true;
+    if (current_ < members.size()) repeated = name;
+    if (repeated.empty()) members.push_back({name, {}});
+    return repeated.empty();
   }
 
   bool parse_error(std::size_t position, const std::string&,
@@ -61,6 +62,7 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
 
   /// Why the parser stopped in `line`.
   std::string complaint(std::string_view line) const {
+    if (!repeated.empty()) return str("key ", quote(repeated), " occurs twice");
     if (error_column == 0) return "expected a JSON object";
     const std::string_view rest = line.substr(std::min(error_column - 1, line.size()));
     if (rest.starts_with("NaN") || rest.starts_with("Infinity"))
@@ -88,12 +90,5 @@ class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
   std::size_t current_ = 0;
   std::size_t depth_ = 0;
 };
-
-/// Why `line` is no JSON object.
-inline std::string json_complaint(std::string_view line) {
-  ObjectParser parser;
-  nlohmann::json::sax_parse(line.begin(), line.end(), &parser);
-  return parser.complaint(line);
-}
 
 }  // namespace ringlet::train

@@ -1,6 +1,8 @@
 #include "ringlet/train/data/reranking.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/train/data/json_object.h"
@@ -28,6 +30,36 @@ std::vector<std::string> texts_of(const nlohmann::json& object, const char* key,
   return texts;
 }
 
+void check_object(std::string_view line, const LineReader& lines) {
+  ObjectParser object;
+  if (!nlohmann::json::sax_parse(line.begin(), line.end(), &object))
+    lines.fail_here(object.complaint(line));
+}
+
+/// The value of the column; InputError for a key that the first object lacks.
+std::optional<std::string_view> split_of(const nlohmann::json& object, const SplitFilter& splits,
+                                         const LineReader& lines) {
+  const auto member = object.find(kSplitColumn);
+  if (member == object.end()) return std::nullopt;
+  if (!splits.has_column()) lines.fail_here("the first row has no 'split'");
+  if (!member->is_string()) lines.fail_here("expected a text in 'split'");
+  return member->get_ref<const std::string&>();
+}
+
+/// Adds the last sample, which is of `object`, to the report.
+void count(const nlohmann::json& object, RerankingData& data) {
+  FileReport& report = data.report;
+  report.count = data.samples.size();
+  const RerankingSample& sample = data.samples.back();
+  const auto is_empty = [](const std::string& text) { return strip(text).empty(); };
+  report.empty_texts += is_empty(sample.query) ? 1 : 0;
+  for (const auto* texts : {&sample.positive, &sample.negative})
+    report.empty_texts += static_cast<std::size_t>(std::ranges::count_if(*texts, is_empty));
+  for (const auto& [key, value] : object.items())
+    if (key != kSplitColumn && !has_column(report.columns, key) && !has_column(report.unused, key))
+      report.unused.push_back(key);
+}
+
 }  // namespace
 
 bool is_reranking(const std::vector<std::string>& columns) {
@@ -35,20 +67,25 @@ bool is_reranking(const std::vector<std::string>& columns) {
          has_column(columns, "negative");
 }
 
-std::vector<RerankingSample> read_reranking(const std::filesystem::path& path) {
+RerankingData read_reranking(const std::filesystem::path& path, const SplitChoice& split) {
   LineReader lines(path);
-  std::vector<RerankingSample> samples;
+  RerankingData data{{}, {.name = lines.name(), .columns = {"query", "positive", "negative"}}};
+  std::optional<SplitFilter> splits;  // by the first object
   while (const auto line = lines.next()) {
     if (strip(*line).empty()) continue;
-    const auto json = nlohmann::json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) lines.fail_here(json_complaint(*line));
+    check_object(*line, lines);
+    const auto json = nlohmann::json::parse(*line);
+    if (!splits) splits.emplace(lines.name(), json.contains(kSplitColumn), split);
+    if (!splits->takes(split_of(json, *splits, lines))) continue;
     const std::vector<std::string> query = texts_of(json, "query", lines);
     if (query.size() != 1) lines.fail_here("expected one text in 'query'");
-    samples.push_back(
+    data.samples.push_back(
         {query.front(), texts_of(json, "positive", lines), texts_of(json, "negative", lines)});
+    count(json, data);
   }
-  if (samples.empty()) fail_input(lines.name(), ": empty: expected at least one row");
-  return samples;
+  if (splits) splits->finish(data.report);
+  if (data.samples.empty()) fail_input(lines.name(), ": empty: expected at least one row");
+  return data;
 }
 
 }  // namespace ringlet::train

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/train/data/split_filter.h"
+
 namespace ringlet::train {
 
 struct RerankingSample {
@@ -15,8 +17,13 @@ struct RerankingSample {
 /// Whether a file has the columns of read_reranking.
 bool is_reranking(const std::vector<std::string>& columns);
 
+struct RerankingData {
+  std::vector<RerankingSample> samples;
+  FileReport report;
+};
+
 /// Reads JSON lines {"query": TEXT, "positive": [TEXT, …], "negative": [TEXT, …]}; a text alone
-/// stands for a list of one. InputError names the line.
-std::vector<RerankingSample> read_reranking(const std::filesystem::path& path);
+/// stands for a list of one. `split` chooses rows as in read_dataset. InputError names the line.
+RerankingData read_reranking(const std::filesystem::path& path, const SplitChoice& split = {});
 
 }  // namespace ringlet::train

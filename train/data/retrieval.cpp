@@ -11,6 +11,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/data/rows.h"
+#include "ringlet/train/data/text.h"
 
 namespace ringlet::train {
 namespace {
@@ -27,6 +28,7 @@ fs::path find_beside(const fs::path& relevant, const std::string& stem) {
              ".jsonl, .tsv or .csv in its folder or the one above; or --", stem, " FILE");
 }
 
+/// How many relevant documents the corpus lacks; empty for none. InputError for all.
 std::string lacking(const RetrievalData& data) {
   const std::unordered_set<std::string> corpus(data.corpus.ids.begin(), data.corpus.ids.end());
   std::set<std::string> relevant;
@@ -60,12 +62,17 @@ TextsById read_texts_by_id(const fs::path& path, bool numbered) {
   numbered = numbered && !has_column(columns, id);
   TextsById found;
   std::unordered_set<std::string> known;
+  std::size_t empty_texts = 0;
   while (rows->next()) {
     found.ids.emplace_back(numbered ? std::to_string(found.ids.size()) : rows->text(id));
     found.texts.emplace_back(rows->whole_text("text"));
     if (!known.insert(found.ids.back()).second)
       rows->fail_here("id ", quote(found.ids.back()), " occurs twice");
+    empty_texts += strip(found.texts.back()).empty() ? 1 : 0;
   }
+  found.report = rows->report({id, "text"});
+  found.report.empty_texts = empty_texts;
+  found.report.count = found.ids.size();
   return found;
 }
 
@@ -96,16 +103,25 @@ RetrievalData read_retrieval(const RetrievalFiles& files) {
   refuse_trec(*rows);
   if (!is_qrels(rows->columns()))
     fail_input(rows->name(), ":1: expected columns query-id, corpus-id and score");
+  SplitFilter splits(rows->name(), has_column(rows->columns(), kSplitColumn), files.split);
   RetrievalData data{
       rows->name(), beside(files.queries, "queries"), beside(files.corpus, "corpus"), {}};
+  std::size_t pairs = 0, others = 0;
   const std::unordered_set<std::string> known(data.queries.ids.begin(), data.queries.ids.end());
   while (rows->next()) {
+    if (!splits.takes(rows->find(kSplitColumn))) continue;
     const std::string query(rows->text("query-id"));
     if (!known.contains(query)) rows->fail_here("no query has the id ", quote(query));
-    if (is_relevant(*rows)) data.relevant[query].emplace(rows->text("corpus-id"));
+    const bool relevant = is_relevant(*rows);
+    if (relevant) data.relevant[query].emplace(rows->text("corpus-id"));
+    ++(relevant ? pairs : others);
   }
+  data.report = rows->report({"query-id", "corpus-id", "score", kSplitColumn});
+  data.report.count = pairs;
+  data.report.skipped = {{others, "score of 0 or less"}};
+  splits.finish(data.report);
   if (data.relevant.empty()) fail_input(rows->name(), ": expected a score above 0, found none");
-  data.note = lacking(data);
+  data.report.note = lacking(data);
   return data;
 }
 

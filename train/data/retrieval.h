@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/train/data/split_filter.h"
+
 namespace ringlet::train {
 
 class RowReader;
@@ -14,13 +16,14 @@ class RowReader;
 struct TextsById {
   std::vector<std::string> ids = {};  // distinct
   std::vector<std::string> texts = {};
+  FileReport report = {};
 };
 
 struct RetrievalData {
   std::string name = {};  // in messages
   TextsById queries = {}, corpus = {};
   std::map<std::string, std::set<std::string>> relevant = {};  // document ids by query id
-  std::string note = {};  // how many relevant documents the corpus lacks; empty: none
+  FileReport report = {};                                      // of the relevant pairs
 };
 
 /// Reads columns "_id" or "id", and "text", of JSON lines, CSV or TSV. Other columns, such as
@@ -38,6 +41,7 @@ struct RetrievalFiles {
   std::filesystem::path relevant;  // columns query-id, corpus-id, score; a score above 0 counts
   /// Empty: corpus.jsonl, .tsv or .csv (queries.…) in the folder of `relevant`, or the one above.
   std::filesystem::path corpus = {}, queries = {};
+  SplitChoice split = {};  // of `relevant`, as in read_dataset
 };
 /// InputError for a relevant query id that is not among the queries, and without any relevant pair.
 /// The same if the corpus has none of the relevant documents.

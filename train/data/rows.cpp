@@ -40,41 +40,43 @@ class DelimitedRows : public RowReader {
     std::vector<std::string> names;
     for (const std::string_view field : csv_.fields()) names.emplace_back(strip(field));
     const Renames own = applicable(renames, names, missing_renames_);
-    for (const std::string& name : names) names_.emplace_back(renamed(name, own));
+    for (const std::string& name : names)
+      fields_.push_back({name, std::string(renamed(name, own))});
   }
 
-  std::vector<std::string> columns() const override { return names_; }
   const std::string& name() const override { return csv_.name(); }
   std::size_t line() const override { return csv_.line(); }
   void allow_ragged_rows() override { ragged_ = true; }
 
   void set_header(std::vector<std::string> names) override {
-    names_ = std::move(names);
+    fields_.clear();
+    for (const std::string& column : names) fields_.push_back({column, column});
     first_is_data_ = true;
   }
 
   bool next() override {
+    if (!std::exchange(distinct_, true)) check_distinct();
     if (!std::exchange(first_is_data_, false) && !csv_.next()) return false;
     const std::size_t found = csv_.fields().size();
-    if (!ragged_ && found != names_.size()) {
-      fail_here("expected ", names_.size(), " fields, found ", found,
+    if (!ragged_ && found != fields_.size()) {
+      fail_here("expected ", fields_.size(), " fields, found ", found,
                 dialect_ == Delimited::tsv ? " (separated by tabs)" : " (separated by commas)");
     }
     return true;
   }
 
   std::optional<std::string_view> find(std::string_view column) const override {
-    const auto at = std::find(names_.begin(), names_.end(), column) - names_.begin();
+    const auto at = std::ranges::find(fields_, column, &Field::name) - fields_.begin();
     const auto index = static_cast<std::size_t>(at);
-    if (index >= names_.size() || index >= csv_.fields().size()) return std::nullopt;
+    if (index >= fields_.size() || index >= csv_.fields().size()) return std::nullopt;
     return csv_.fields()[index];
   }
 
  private:
   CsvReader csv_;
   Delimited dialect_;
-  std::vector<std::string> names_;
   bool ragged_ = false;
+  bool distinct_ = false;
   bool first_is_data_ = false;
 };
 
@@ -82,19 +84,27 @@ class JsonlRows : public RowReader {
  public:
   JsonlRows(LineReader lines, const Renames& renames) : lines_(std::move(lines)) {
     pending_ = read();
-    renames_ = applicable(renames, columns(), missing_renames_);
+    std::vector<std::string> keys;
+    for (const auto& member : object_.members) keys.push_back(member.key);
+    renames_ = applicable(renames, keys, missing_renames_);
+    for (const std::string& key : keys)
+      fields_.push_back({key, std::string(renamed(key, renames_))});
+    all_renames_ = renames;
   }
 
-  std::vector<std::string> columns() const override {
-    std::vector<std::string> names;
-    for (const auto& member : object_.members) names.emplace_back(renamed(member.key, renames_));
-    return names;
-  }
   const std::string& name() const override { return lines_.name(); }
   std::size_t line() const override { return lines_.line(); }
   void set_header(std::vector<std::string>) override {}
 
-  bool next() override { return std::exchange(pending_, false) || read(); }
+  bool next() override {
+    if (std::exchange(pending_, false)) {
+      check_distinct();
+      return true;
+    }
+    if (!read()) return false;
+    add_late_keys();
+    return true;
+  }
 
   std::optional<std::string_view> find(std::string_view column) const override {
     for (const auto& [key, text, kind] : object_.members) {
@@ -117,9 +127,23 @@ class JsonlRows : public RowReader {
     fail_here(object_.complaint(*line));
   }
 
+  /// A null is no value, as in an object without the key.
+  void add_late_keys() {
+    for (std::size_t i = 0; i < object_.members.size(); ++i) {
+      const auto& [key, text, kind] = object_.members[i];
+      if (kind == ObjectParser::Kind::null) continue;
+      if (i < fields_.size() && fields_[i].in_file == key) continue;  // as usual
+      if (std::ranges::find(fields_, key, &Field::in_file) != fields_.end()) continue;
+      const auto source = std::ranges::find(all_renames_, key, &Renames::value_type::first);
+      fields_.push_back({key, source != all_renames_.end() ? source->second
+                                                           : std::string(renamed(key, renames_))});
+    }
+  }
+
   LineReader lines_;
   ObjectParser object_;
-  Renames renames_;
+  Renames renames_;      // of the first object's keys
+  Renames all_renames_;  // also of keys that it lacks
   bool pending_ = false;
 };
 
@@ -137,6 +161,33 @@ Delimited dialect_of(std::string_view name, std::string_view first) {
 }
 
 }  // namespace
+
+std::vector<std::string> RowReader::columns() const {
+  std::vector<std::string> names;
+  for (const Field& field : fields_) names.push_back(field.name);
+  return names;
+}
+
+FileReport RowReader::report(const std::vector<std::string>& used) const {
+  FileReport report{.name = name()};
+  for (const auto& [in_file, name] : fields_)
+    if (has_column(used, name))
+      report.columns.push_back(in_file == name ? name : str(in_file, " as ", name));
+    else
+      report.unused.push_back(in_file);
+  return report;
+}
+
+void RowReader::check_distinct() const {
+  for (std::size_t i = 0; i < fields_.size(); ++i)
+    for (std::size_t j = 0; j < i && !fields_[i].name.empty(); ++j)
+      if (fields_[i].name == fields_[j].name)
+        fail_input(
+            name(), ":", line(), ": two columns ", quote(fields_[i].name),
+            fields_[i].in_file == fields_[j].in_file
+                ? ""
+                : str(", from ", quote(fields_[j].in_file), " and ", quote(fields_[i].in_file)));
+}
 
 std::string_view RowReader::whole_text(const std::string& column) const {
   const std::optional<std::string_view> field = find(column);

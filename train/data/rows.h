@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/train/data/file_report.h"
 #include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {
@@ -20,6 +21,11 @@ using Renames = std::vector<std::pair<std::string, std::string>>;
 /// Parses "premise=sentence1,hypothesis=sentence2". Anything else is InputError.
 Renames parse_renames(std::string_view text);
 
+/// A column's name in the file and after renaming; the latter is empty if another one takes it.
+struct Field {
+  std::string in_file, name;
+};
+
 /// A file of named fields. The first row can be inspected before the first next().
 class RowReader {
  public:
@@ -27,9 +33,14 @@ class RowReader {
 
   /// Renames of columns that the file lacks (its header, or its first object); they have no effect.
   const Renames& missing_renames() const { return missing_renames_; }
-  /// Field names after renaming: the CSV header, or the keys of the current JSON object.
-  virtual std::vector<std::string> columns() const = 0;
-  /// Steps to the next row, at first to the first one; false at the end.
+  /// The CSV header, or the keys of the JSON objects so far, in the order of their appearance.
+  const std::vector<Field>& fields() const { return fields_; }
+  /// Their names after renaming.
+  std::vector<std::string> columns() const;
+  /// The columns of `used`, given after renaming, and the others.
+  FileReport report(const std::vector<std::string>& used) const;
+  /// Steps to the next row, at first to the first one; false at the end. InputError for two columns
+  /// of one name.
   virtual bool next() = 0;
   /// The current row's field; nullopt if the file has no such column or the field is a JSON null.
   virtual std::optional<std::string_view> find(std::string_view column) const = 0;
@@ -53,7 +64,10 @@ class RowReader {
   }
 
  protected:
+  void check_distinct() const;
+
   Renames missing_renames_;
+  std::vector<Field> fields_;
 };
 
 /// Whether `name` is among the columns.

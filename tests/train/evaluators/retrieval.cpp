@@ -38,7 +38,7 @@ TEST_CASE_FIXTURE(Beir, "corpus and queries are found in the folder above the re
   CHECK(data.queries.texts == Texts{"dogs", "cats"});
   REQUIRE(data.relevant.size() == 1);  // a score of 0 is none
   CHECK(data.relevant.at("7") == std::set<std::string>{"d1", "d9"});
-  CHECK_EQ(data.note, "1 of 2 relevant documents are not in the corpus");
+  CHECK_EQ(data.report.note, "1 of 2 relevant documents are not in the corpus");
 }
 
 TEST_CASE_FIXTURE(Beir, "relevant documents that are all unknown are refused") {
@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(Beir, "relevant documents that are all unknown are refused") {
       read_retrieval({.relevant = qrels}),
       (qrels.string() + ": 2 of 2 relevant documents are not in the corpus").c_str(), InputError);
   write_file(qrels, "query-id\tcorpus-id\tscore\n7\td1\t1\n8\td2\t1\n");
-  CHECK_EQ(read_retrieval({.relevant = qrels}).note, "");
+  CHECK_EQ(read_retrieval({.relevant = qrels}).report.note, "");
 }
 
 TEST_CASE_FIXTURE(Beir, "mistakes in retrieval files are named by line") {
@@ -83,7 +83,7 @@ TEST_CASE("rows for reranking have lists of texts, or a text") {
 
 {"query": "cats", "positive": [], "negative": ["A dog."]}
 )");
-  const std::vector<RerankingSample> samples = read_reranking(file);
+  const std::vector<RerankingSample> samples = read_reranking(file).samples;
   REQUIRE(samples.size() == 2);
   CHECK(samples[0].query == "dogs");
   CHECK(samples[0].positive == Texts{"A dog.", " Dogs. "});
@@ -100,5 +100,40 @@ TEST_CASE("rows for reranking have lists of texts, or a text") {
           ":1: expected one text in 'query'");
   refused("{\"query\": ",
           ":1: expected a JSON object, malformed at column 11: unexpected end of input");
+  refused("{\"query\": \"a\", \"positive\": [], \"negative\": [], \"query\": \"b\"}",
+          ":1: key 'query' occurs twice");
   refused("\n", ": empty: expected at least one row");
+}
+
+TEST_CASE_FIXTURE(Beir, "a split is chosen, and the reports name what has no use") {
+  write_file(qrels,
+             "query-id\tcorpus-id\tscore\tsplit\n7\td1\t1\tdev\n8\td2\t1\ttest\n7\td2\t0\tdev\n");
+  const std::string file = qrels.string();
+  const RetrievalData dev = read_retrieval({.relevant = qrels, .split = {"dev"}});
+  CHECK_EQ(dev.relevant.size(), 1);
+  CHECK_EQ(describe(dev.report),
+           file +
+               ": 1 row of split 'dev', 1 skipped (score of 0 or less), 1 skipped (other splits); "
+               "columns query-id, corpus-id, score, split");
+  CHECK_EQ(describe(dev.corpus.report), (folder / "qrels/../corpus.jsonl").string() +
+                                            ": 2 rows; columns _id, text; without use: title");
+  CHECK_THROWS_WITH_AS(
+      read_retrieval({.relevant = qrels}),
+      (file + ": expected --split with one of its splits 'dev' (2 rows), 'test' (1 row)").c_str(),
+      InputError);
+
+  const auto rows = folder / "rows.jsonl";
+  write_file(rows, R"({"query": "a", "positive": " ", "negative": "n", "split": "dev", "x": 1}
+{"query": "b", "positive": "p", "negative": "n", "split": "test", "x": 1}
+)");
+  const RerankingData data = read_reranking(rows, {"dev"});
+  CHECK_EQ(data.samples.size(), 1);
+  CHECK_EQ(describe(data.report), rows.string() +
+                                      ": 1 row of split 'dev', 1 skipped (other splits); columns "
+                                      "query, positive, negative; without use: x; 1 empty text");
+  CHECK_THROWS_WITH_AS(
+      read_reranking(rows),
+      (rows.string() + ": expected --split with one of its splits 'dev' (1 row), 'test' (1 row)")
+          .c_str(),
+      InputError);
 }

@@ -1,0 +1,37 @@
+// Options about the rows and columns to read of a file.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ringlet/train/data/rows.h"
+#include "ringlet/train/data/split_filter.h"
+
+namespace ringlet::train {
+
+/// The classes 0, 1 and 2.
+inline constexpr std::array<std::string_view, 3> kNliLabels{"entailment", "neutral",
+                                                            "contradiction"};
+
+/// A score scale for a reader that has no use for scores: any are accepted.
+inline constexpr double kAnyScale = 1e300;
+
+struct ReadOptions {
+  /// "NAME_IN_FILE=NAME,…", for instance "premise=sentence1,hypothesis=sentence2,gold=label".
+  std::string columns = {};
+  /// For several files that share `columns`: if set, it receives the renames of columns that the
+  /// file lacks; otherwise these are InputError.
+  Renames* missing_columns = nullptr;
+  /// Classes allowed under `columns`; 0 for any number.
+  int num_labels = 0;
+  /// Whether an empty text is InputError.
+  bool needs_texts = false;
+  /// Scores are divided by this and must then lie in [-1, 1]. Unset: 1; 5 for STSB, and in [0, 1].
+  std::optional<double> score_scale = {};
+  /// The rows to read of a file with a column `split`, which needs it; otherwise InputError.
+  SplitChoice split = {};
+};
+
+}  // namespace ringlet::train
