@@ -21,7 +21,7 @@ struct FileReport {
 };
 
 /// "a.tsv: 5 rows of split 'dev', 1 skipped (other splits); columns a, b; without use: c; score
-/// scale 1; 1 empty text; NOTE". Parts without a finding are left out.
+/// scale 1; 1 empty text; NOTE". Empty parts are omitted.
 std::string describe(const FileReport& report);
 
 }  // namespace ringlet::train
