@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "ringlet/core/base/error.h"
+#include "runner.h"
 
 namespace ringlet::bench {
 namespace {
@@ -46,15 +47,19 @@ double available_memory() {
   return static_cast<double>(SIZE_MAX);
 }
 
-/// Weights, gradients and two moments over all ranks, and the whole units that each rank holds
-/// while it uses them.
-double state_bytes(train::Strategy strategy, int n, const models::EncoderConfig& config) {
+}  // namespace
+
+double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
   using train::Strategy;
+  const double n = plan.devices;
   const double embeddings = static_cast<double>(
       (config.vocab_size + config.max_position_embeddings) * config.hidden_size);
   const double layer = static_cast<double>(layer_weights(config));
   const double all = static_cast<double>(config.num_hidden_layers) * layer + embeddings;
-  switch (strategy) {
+  // Each process of a mesh first makes the whole model, and then keeps its stage or its slices.
+  if (plan.stages > 1) return std::max(4 * n * all, 16 * all);
+  if (plan.slices > 1) return std::max(4 * n * all, 16 * (all + (n - 1) * embeddings));
+  switch (plan.strategy) {
     case Strategy::dp:
     case Strategy::zero1:
       return (8.0 * n + 8) * all;
@@ -66,8 +71,6 @@ double state_bytes(train::Strategy strategy, int n, const models::EncoderConfig&
       return 16 * all * n;  // unconnected devices, too
   }
 }
-
-}  // namespace
 
 StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens, DType dtype,
                        DeviceType device) {
@@ -90,12 +93,11 @@ StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens,
   return memory;
 }
 
-void check_memory(const std::string& name, train::Strategy strategy, int devices,
-                  const models::EncoderConfig& config, double share_here) {
-  const double share = devices > 1 ? share_here : 1, available = available_memory();
-  const double needed = state_bytes(strategy, devices, config) * share;
+void check_memory(const Plan& plan, const models::EncoderConfig& config, double share_here) {
+  const double share = plan.devices > 1 ? share_here : 1, available = available_memory();
+  const double needed = state_bytes(plan, config) * share;
   if (needed <= available) return;
-  fail_input("--strategy ", name, ": weights, gradients and optimizer state of ", devices,
+  fail_input("--strategy ", plan.name, ": weights, gradients and optimizer state of ", plan.devices,
              share < 1 ? " devices need of this host " : " device(s) need ",
              fmt::format("{:.1f} GB, available are {:.1f} GB", needed / 1e9, available / 1e9));
 }

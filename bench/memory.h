@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/models/config.h"
-#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::bench {
+
+struct Plan;
 
 /// The minimum at the peak of a step, the beginning of backward. It omits everything that grows
 /// with neither parameters nor tokens times hidden size: the loss's own tensors, ids, block sums.
@@ -36,9 +36,12 @@ inline double held(const MemoryStats& memory) {
   return static_cast<double>(std::max(memory.peak, memory.allocated + memory.graphs));
 }
 
-/// InputError if this host has too little memory for weights, gradients and moments of the row
-/// `name`. `share_here`: the share of its devices on this host.
-void check_memory(const std::string& name, train::Strategy strategy, int devices,
-                  const models::EncoderConfig& config, double share_here);
+/// Bytes of weights, gradients and two moments over all ranks of a row. Whole units that a rank
+/// holds while it uses them are included.
+double state_bytes(const Plan& plan, const models::EncoderConfig& config);
+
+/// InputError if this host has too little memory for a row's state_bytes(). `share_here`: the share
+/// of its devices on this host.
+void check_memory(const Plan& plan, const models::EncoderConfig& config, double share_here);
 
 }  // namespace ringlet::bench

@@ -187,7 +187,7 @@ void measure_table(const ThroughputOptions& options) {
   const std::vector<Plan> plans = plan_rows(options);
   for (const Plan& plan : plans)
     if (options.device.type == DeviceType::cpu)
-      check_memory(plan.name, plan.strategy, plan.devices, config_of(options), options.share_here);
+      check_memory(plan, config_of(options), options.share_here);
   const Start start{.data = describe_data(options)};
   if (options.speaks()) print_heading(options, plans, start);
   const std::string link = options.json.empty() ? "" : link_of_rows(options, plans);

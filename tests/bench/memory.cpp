@@ -8,6 +8,7 @@
 
 #include "../delayed_device.h"
 #include "../device.h"
+#include "ringlet/bench/runner.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/step_graphs.h"
@@ -118,4 +119,18 @@ TEST_CASE(
   CHECK(paper.sidecars == paper.parameters / 2);
   CHECK(step_memory(config, 100, DType::f32, DeviceType::cuda).sidecars == 0);
   CHECK(step_memory(config, 100, DType::bf16, DeviceType::cpu).sidecars == 0);
+}
+
+TEST_CASE("a row of a mesh needs the memory of its parts, not of a model on each device") {
+  models::EncoderConfig config = config_of(models::Architecture::mpnet);
+  config.hidden_size = 1024;  // layers are most of it
+  config.intermediate_size = 4096;
+  const auto bytes = [&](const Plan& plan) { return state_bytes(plan, config); };
+  const double one = bytes({.name = "none"});
+  const auto ddp = train::Strategy::ddp;
+  CHECK(bytes({.name = "ddp", .strategy = ddp, .devices = 4}) == 4 * one);
+  CHECK(bytes({.name = "pipe", .strategy = ddp, .devices = 4, .stages = 4}) == one);
+  CHECK(bytes({.name = "tensor", .strategy = ddp, .devices = 4, .slices = 4}) < 1.1 * one);
+  // Each process makes the whole model first.
+  CHECK(bytes({.name = "pipe", .strategy = ddp, .devices = 8, .stages = 8}) == 2 * one);
 }
