@@ -115,13 +115,14 @@ void evaluate(const EvaluateOptions& options, const comm::Group& world) {
   if (options.truncate_dim > 0 && !data.evaluator)
     fail_input("--truncate-dim: label accuracy needs whole embeddings");
   truncate(model, options.truncate_dim);
-  if (world.rank() == 0) print_reports(data.reports);
   const train::EvaluationPoint at{.output = options.output, .group = world};
   const train::Report report =
       data.evaluator ? data.evaluator->report(model, at)
                      : train::LabelAccuracyEvaluator(data.dataset, {.name = data.name})
                            .report(*read_head(options.model.model, model), model.tokenizer(), at);
-  if (world.rank() == 0) print(options, data, report);
+  if (world.rank() != 0) return;
+  print_reports(data.reports);
+  print(options, data, report);
 }
 
 }  // namespace
