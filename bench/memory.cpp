@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "ringlet/core/base/error.h"
-#include "runner.h"
 
 namespace ringlet::bench {
 namespace {

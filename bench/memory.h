@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "plan.h"
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/models/config.h"
 
 namespace ringlet::bench {
-
-struct Plan;
 
 /// The minimum at the peak of a step, the beginning of backward. It omits everything that grows
 /// with neither parameters nor tokens times hidden size: the loss's own tensors, ids, block sums.

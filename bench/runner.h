@@ -8,6 +8,7 @@
 
 #include "measurement.h"
 #include "options.h"
+#include "plan.h"
 #include "ringlet/comm/group.h"
 #include "ringlet/core/cpu/resource_use.h"
 #include "ringlet/core/device/device_time.h"
@@ -18,21 +19,6 @@
 #include "source.h"
 
 namespace ringlet::bench {
-
-/// A row of the table, before it is measured.
-struct Plan {
-  std::string name;
-  train::Strategy strategy = train::Strategy::none;
-  int devices = 1;
-  bool together = true;  // false: ranks train concurrently and exchange nothing
-  int stages = 1;        // of a pipeline: as many as devices, or one
-  int slices = 1;        // of each layer: the same
-  /// Whether all ranks train the same rows.
-  bool same_rows() const { return stages * slices > 1; }
-
-  /// Processes of the row; on GPUs threads, except under a launcher. All devices of dp are in one.
-  int ranks() const { return strategy == train::Strategy::dp ? 1 : devices; }
-};
 
 /// The rows that --strategy and --devices select; InputError lists the valid names.
 std::vector<Plan> plan_rows(const ThroughputOptions& options);
