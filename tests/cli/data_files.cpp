@@ -8,7 +8,7 @@ using ringlet::write_file;
 
 namespace {
 
-const std::string kModel = ringlet::tests_file("oracles/mpnet");
+const std::string kSmallEncoder = ringlet::tests_file("oracles/mpnet");
 
 struct DataFiles {
   TemporaryFolder folder;
@@ -28,11 +28,13 @@ struct DataFiles {
 
   Outcome train(const Words& more) const {
     fs::remove_all(folder / "out");
-    return run(str("train --batch 2 --max-steps 1 --no-progress --model ", kModel, " --output ",
-                   path("out")) +
+    return run(str("train --batch 2 --max-steps 1 --no-progress --model ", kSmallEncoder,
+                   " --output ", path("out")) +
                more);
   }
-  Outcome evaluate(const Words& more) const { return run(str("evaluate --model ", kModel) + more); }
+  Outcome evaluate(const Words& more) const {
+    return run(str("evaluate --model ", kSmallEncoder) + more);
+  }
 };
 
 }  // namespace
@@ -89,14 +91,15 @@ TEST_CASE_FIXTURE(DataFiles, "evaluate, search and reduce print a line about eac
   write_file(path("corpus.jsonl"),
              "{\"id\": \"1\", \"text\": \"A dog.\", \"title\": \"D\"}\n"
              "{\"id\": \"2\", \"text\": \" \"}\n");
-  const Outcome found = run(str("search ", kModel, " --queries - --corpus ", path("corpus.jsonl")),
-                            {.input = "dogs\n\n"});
+  const Outcome found =
+      run(str("search ", kSmallEncoder, " --queries - --corpus ", path("corpus.jsonl")),
+          {.input = "dogs\n\n"});
   CHECK(found.err.starts_with("standard input: 1 line, 1 skipped (empty text)\n" +
                               path("corpus.jsonl") +
                               ": 1 row, 1 skipped (empty text); columns id, text; without use: "
                               "title\n"));
 
-  const Words reduce = str("reduce ", kModel, " --dim 1 --output ", path("small"));
+  const Words reduce = str("reduce ", kSmallEncoder, " --dim 1 --output ", path("small"));
   const Outcome reduced = run(reduce + Words{"--data", splits, "--split", "train"});
   CHECK_EQ(reduced.code, 0);
   CHECK_EQ(reduced.err, splits +
