@@ -60,7 +60,8 @@ run_tests() {
   local name=$1 folder=$2 counts p f s
   shift 2
   rm -f "$folder/meson-logs/testlog.json"
-  meson test -C "$folder" --print-errorlogs "$($all && echo --setup=all || echo --setup=default)" "$@"
+  # Many tests mostly wait: one more at a time than there are processors.
+  meson test -C "$folder" --num-processes $(($(nproc) + 1)) --print-errorlogs "$($all && echo --setup=all || echo --setup=default)" "$@"
   local code=$?
   # No test of this build fits the arguments; another build may have one.
   if [ $code -eq 0 ] && [ ! -e "$folder/meson-logs/testlog.json" ]; then return; fi
