@@ -28,6 +28,7 @@ if $emulated; then
   [ $# -eq 0 ] || test_arguments=("${@/#/--suite=emulated_}")
 fi
 
+setup=$($all && echo all || echo default)
 passed=0 failed=0 skipped=0
 failures=() folders=()
 logs=$(mktemp -d) || exit 1
@@ -59,21 +60,22 @@ skip() {
 run_tests() {
   local name=$1 folder=$2 counts p f s
   shift 2
-  rm -f "$folder/meson-logs/testlog.json"
+  local log=$folder/meson-logs/testlog-$setup.json
+  rm -f "$log"
   # Many tests mostly wait: one more at a time than there are processors.
-  meson test -C "$folder" --num-processes $(($(nproc) + 1)) --print-errorlogs "$($all && echo --setup=all || echo --setup=default)" "$@"
+  meson test -C "$folder" --num-processes $(($(nproc) + 1)) --print-errorlogs --setup="$setup" "$@"
   local code=$?
   # No test of this build fits the arguments; another build may have one.
-  if [ $code -eq 0 ] && [ ! -e "$folder/meson-logs/testlog.json" ]; then return; fi
-  counts=$(python3 scripts/test_log.py count "$folder/meson-logs/testlog.json") || counts="0 1 0"
+  if [ $code -eq 0 ] && [ ! -e "$log" ]; then return; fi
+  counts=$(python3 scripts/test_log.py count "$log") || counts="0 1 0"
   read -r p f s <<<"${counts:-0 1 0}"
   if [ $code -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-  python3 scripts/test_log.py skips "$folder/meson-logs/testlog.json" >>"$logs/skips"
-  cp "$folder/meson-logs/testlog.json" "$logs/$name.ran"
+  python3 scripts/test_log.py skips "$log" >>"$logs/skips"
+  cp "$log" "$logs/$name.ran"
   [ "$f" -eq 0 ] && return
   failures+=("$name")
-  cp "$folder/meson-logs/testlog.json" "$logs/$name.json"
+  cp "$log" "$logs/$name.json"
 }
 
 # build NAME FOLDER OPTIONS... [-- TARGETS...]: false, with one failure counted, if the build fails.
@@ -203,9 +205,9 @@ if $all; then
   fi
 fi
 
-if $emulated && [ -s build/meson-logs/testlog.json ]; then
+if $emulated && [ -s build/meson-logs/testlog-$setup.json ]; then
   printf '\n== cases by suite, and the kernels that they ran\n'
-  python3 scripts/test_log.py table build/meson-logs/testlog.json
+  python3 scripts/test_log.py table build/meson-logs/testlog-$setup.json
   [ ! -s "$RINGLET_EMULATED_REPORT" ] || python3 scripts/emulated_report.py "$RINGLET_EMULATED_REPORT" .
 fi
 

@@ -105,8 +105,9 @@ UpdateArguments Loader::arguments() const {
         prompt;
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
     const TextDataset& dataset = *datasets_[i];
+    if (digests_.size() == i) digests_.push_back(dataset.digest());
     all[i == 0 ? "--data" : str("--data ", i + 1)] = str(
-        dataset.size(), " rows, SHA-256 ", dataset.digest(),
+        dataset.size(), " rows, SHA-256 ", digests_[i],
         dataset.target() == Target::embedding ? ", embeddings of " : "", dataset.embeddings_from());
   }
   return all;

@@ -119,6 +119,7 @@ class Loader final : public StepLoader {
   models::PackedBatch build(const BatchRows& global, const std::vector<std::size_t>& mine);
 
   Datasets datasets_;
+  mutable std::vector<std::string> digests_;  // of each data set, at the first use
   LoaderOptions options_;
   bool of_group_;
   std::optional<Sampler> sampler_;

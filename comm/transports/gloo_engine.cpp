@@ -22,7 +22,7 @@ std::uint32_t tag_of(const Call& call) {
         static_cast<std::uint64_t>(call.dtype), static_cast<std::uint64_t>(call.reduce),
         static_cast<std::uint64_t>(call.root), static_cast<std::uint64_t>(call.count), call.layout})
     for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((part >> (8 * byte)) & 0xFF)) * 16777619;
-  return hash;
+  return static_cast<std::uint32_t>(call.sequence) << 16 | ((hash ^ hash >> 16) & 0xFFFF);
 }
 
 class GlooEngine final : public Engine {

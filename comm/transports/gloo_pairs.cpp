@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -64,7 +66,10 @@ void take_over(tcp::Device& device, ::gloo::transport::Pair& pair, const Socket&
   const Socket any(socket(place.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   static_cast<void>(connect(any.fd(), reinterpret_cast<const sockaddr*>(&place), sizeof(place)));
   pollfd waiting{listener, POLLIN, 0};
-  RINGLET_CHECK(poll(&waiting, 1, kPatience) == 1, "[gloo] no connection within this host");
+  int ready = 0;
+  while ((ready = poll(&waiting, 1, kPatience)) < 0 && errno == EINTR) {
+  }
+  RINGLET_CHECK(ready == 1, "[gloo] no connection within this host");
   handler->handleEvents(EPOLLIN);
   const int accepted = find_socket(text_of(place), /*listening=*/false);
   // A peer that is stopped, or computes, may read nothing for longer than the store allows.

@@ -16,7 +16,7 @@ class Argument {
  public:
   Argument(std::string_view value) : text_(value) {}
   Argument(const std::string& value) : text_(value) {}
-  Argument(const char* value) : text_(value) {}
+  Argument(const char* value) : text_(value ? value : "(null)") {}
   template <class T>
   Argument(const T& value) : value_(&value) {
     if constexpr (std::integral<T> || std::floating_point<T>) {

@@ -6,8 +6,8 @@ namespace ringlet::models {
 
 Variable TripletLoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
   const auto [anchor, positive, negative] = columns<3>("TripletLoss", embeddings, batch);
-  const auto distances = [&](const Variable& other) {
-    return pair_distances(options_.distance, anchor, other, PairForm::sentence_transformers);
+  const auto distances = [this, &from = anchor](const Variable& other) {
+    return pair_distances(options_.distance, from, other, PairForm::sentence_transformers);
   };
   const Variable near = distances(positive), far = distances(negative);
   return autograd::sum(autograd::relu(near - far + options_.margin)) /

@@ -9,8 +9,8 @@
 namespace ringlet::models {
 namespace {
 
-/// Pairs of pieces, one a line. As in transformers, blank lines and those with "#" in front are
-/// none.
+/// Pairs of pieces, one a line. As in transformers, blank lines and "#version" are none; "# #" is a
+/// pair.
 nlohmann::json read_merges(const std::filesystem::path& path) {
   auto merges = nlohmann::json::array();
   std::istringstream lines(read_file(path));
@@ -20,7 +20,7 @@ nlohmann::json read_merges(const std::filesystem::path& path) {
     ++number;
     std::istringstream words(line);
     std::string left, right, more;
-    if (!(words >> left) || left.starts_with('#')) continue;
+    if (!(words >> left) || left.starts_with("#version")) continue;
     if (!(words >> right) || words >> more)
       fail_input(path.string(), ":", number, ": expected two pieces, found ", quote(line));
     merges.push_back({left, right});

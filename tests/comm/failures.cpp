@@ -159,11 +159,13 @@ TEST_CASE("tags keep no thread while they are not used") {
   launch(
       [](const Group& group) {
         const Tensor x = zeros({4});
+        const auto most = count_threads() + 20;
+        group.barrier();
         for (int tag = 0; tag < 40; ++tag)
           (group.rank() == 0 ? group.send(x, 1, tag) : group.recv(x, 0, tag)).wait();
         const auto patience = Clock::now() + 60s;
-        while (count_threads() > 40 && Clock::now() < patience) std::this_thread::sleep_for(50ms);
-        RINGLET_CHECK(count_threads() <= 40, count_threads(), " threads are left");
+        while (count_threads() > most && Clock::now() < patience) std::this_thread::sleep_for(50ms);
+        RINGLET_CHECK(count_threads() <= most, count_threads(), " threads are left");
         const Work again = group.rank() == 0 ? group.send(x, 1, 3) : group.recv(x, 0, 3);
         again.wait();
         group.barrier();

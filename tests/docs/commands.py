@@ -32,6 +32,7 @@ CHANGES = [
     (r"train --model tiny --output", "train --model tiny --max-steps 20 --output"),
     (r"--data mined.jsonl", "--data mined.jsonl --batch 8"),
     (r"drill --trials 10", "drill --trials 1"),
+    (r"drill --seconds 600", "drill --seconds 2"),
     (r"gpu01", "127.0.0.1"),
     (r"(.* --nnodes 2 .*)", lambda match: f"({match[1].replace('--node-rank 0', '--node-rank 1')}) & {match[1]}; wait $!"),
     (r"build/train/ringlet (.*--device cuda)", r"build/tests/emulated/emulated_ringlet \1"),

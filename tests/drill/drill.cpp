@@ -152,6 +152,8 @@ Trial draw(const Options& options, TransportKind transport, const std::vector<Fa
               1 + static_cast<std::int64_t>(pick(2, kSteps)),
               static_cast<double>(pick(3, kPoints)) / static_cast<double>(kPoints),
               options.job};
+  // Checkpoints name the rows of rank 0: with others the job would not go on.
+  if (trial.fault == Fault::other_rows) trial.culprit = std::max(trial.culprit, 1);
   // The last step has a checkpoint, but no later collective in which peers notice a lost rank.
   trial.at = trial.saving() ? (trial.at + kSaveSteps - 1) / kSaveSteps * kSaveSteps
                             : std::min(trial.at, kSteps - 1);

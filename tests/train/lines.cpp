@@ -154,6 +154,8 @@ TEST_CASE("lines: kept inputs are not opened, and belong to one reader") {
   CHECK(is_read_once(pipe));
   CHECK(is_read_once("-"));
   CHECK(is_read_once("/dev/stdin"));
+  CHECK(is_read_once("/dev/fd/63"));
+  CHECK_FALSE(is_read_once("/proc/self/status"));  // nor is a file in /dev/shm
   CHECK_FALSE(is_read_once(folder.path()));
   CHECK_FALSE(is_read_once(folder / "none"));
   keep_input(pipe, "a\nb\n");
@@ -162,6 +164,9 @@ TEST_CASE("lines: kept inputs are not opened, and belong to one reader") {
   CHECK_THROWS_WITH_AS(keep_input(pipe, ""),
                        (pipe.string() + ": can be read once, but two options name it").c_str(),
                        InputError);
+  release_kept_inputs();
+  keep_input(pipe, "c\n");
+  CHECK((all_lines(LineReader(pipe)) == std::vector<std::string>{"c"}));
 }
 
 TEST_CASE("lines: missing files and folders are named") {

@@ -6,8 +6,9 @@
 
 namespace ringlet::cli {
 
-/// While one lives, SIGINT, SIGTERM and SIGHUP are noted and do nothing else; a second SIGINT ends
-/// the program. A signal that was ignored before, as under nohup, stays so.
+/// While one lives, SIGINT, SIGTERM and SIGHUP are noted and do nothing else. A SIGINT that comes
+/// over a second after the first ends the program. A signal that was ignored before, as under
+/// nohup, stays so.
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -19,9 +19,10 @@ std::map<fs::path, std::string>& kept() {
 }  // namespace
 
 bool is_read_once(const fs::path& path) {
-  // A descriptor in /dev/fd may be a regular file, with one position for all readers.
-  if (path == "-" || path.string().starts_with("/dev/") || path.string().starts_with("/proc/"))
-    return true;
+  // A descriptor may be a regular file, with one position for all readers.
+  const std::string name = path.string();
+  if (name == "-" || name.starts_with("/dev/std") || name.starts_with("/dev/fd/")) return true;
+  if (name.starts_with("/proc/") && name.find("/fd/") != name.npos) return true;
   std::error_code unknown;  // reported when the path is opened
   const fs::file_status status = fs::status(path, unknown);
   return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
@@ -32,6 +33,8 @@ void keep_input(const fs::path& path, std::string bytes) {
     fail_input(path == "-" ? kStandardInput : path.string(),
                ": can be read once, but two options name it");
 }
+
+void release_kept_inputs() { kept().clear(); }
 
 const std::string* kept_input(const fs::path& path) {
   const auto found = kept().find(path);

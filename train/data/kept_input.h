@@ -15,7 +15,9 @@ bool is_read_once(const std::filesystem::path& path);
 /// Each later open_bytes(path) gives `bytes`. Call it before other threads open files. InputError
 /// if the path has kept bytes: two inputs cannot share a pipe.
 void keep_input(const std::filesystem::path& path, std::string bytes);
-/// Null if none are kept. They stay to the end of the process.
+/// For a process that runs several commands.
+void release_kept_inputs();
+/// Null if none are kept.
 const std::string* kept_input(const std::filesystem::path& path);
 
 }  // namespace ringlet::train

@@ -10,6 +10,7 @@
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/usage.h"
+#include "ringlet/train/data/kept_input.h"
 #include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {
@@ -35,13 +36,14 @@ std::vector<std::string> words_of(const std::filesystem::path& config, const py:
   return words;
 }
 
-/// Options that set the process: processors of a device, the precision of products.
+/// State of the process after a command: processors of a device, the precision of products, pipes.
 struct RestoreSettings {
   int threads = threads_per_device();
   MatmulPrecision precision = matmul_precision();
   ~RestoreSettings() {
     set_threads_per_device(threads);
     set_matmul_precision(precision);
+    train::release_kept_inputs();
   }
 };
 
