@@ -212,12 +212,13 @@ if $emulated && [ -s build/meson-logs/testlog-$setup.json ]; then
 fi
 
 printf '\n== done (%d s)\n' "$SECONDS"
-python3 scripts/test_log.py slowest "$logs"/*.ran "${folders[@]/%//.ninja_log}"
+mapfile -t ran < <(find "$logs" -name '*.ran')
+python3 scripts/test_log.py slowest "${ran[@]}" "${folders[@]/%//.ninja_log}"
 if [ -s "$logs/skips" ] && ! python3 scripts/test_log.py unlisted "$logs/skips" tests/skips.txt; then
   failed=$((failed + 1))
   failures+=("skips that tests/skips.txt does not list")
 fi
-rm -f "$logs/output" "$logs/skips" "$logs"/*.ran
+rm -f "$logs/output" "$logs/skips" "${ran[@]}"
 if [ ${#failures[@]} -ne 0 ]; then  # repeated at the end, where a long log is read first
   find "$logs" -type f -exec python3 scripts/test_log.py failures {} +
   printf 'failed: %s\n' "${failures[@]}"
