@@ -134,7 +134,7 @@ TEST_CASE("arguments have Python's text, and the changed ones are those that dif
   for (const auto& [name, value] : argument_texts({}))
     for (const std::string limit :
          {"mini_batch_size", "eval_steps", "save_total_limit", "max_length"})
-      if (name == limit) CHECK_MESSAGE(value == "None", name);
+      if (name == limit) CHECK_MESSAGE(value == "None", limit);
   const std::pair<std::string, std::string> set{"max_length", "64"};
   CHECK_EQ(changed_arguments({.max_length = 64}).at(0), set);
 }
