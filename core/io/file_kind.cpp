@@ -30,7 +30,7 @@ constexpr FileKind kKinds[] = {
     {257, "ustar\0"sv, "a tar archive", "unpack it with tar -xf"},
     {257, "ustar "sv, "a tar archive", "unpack it with tar -xf"},
     {0, "\x1F\x8B"sv, "a gzip file", "unpack it with gunzip"},
-    {0, "BZh91AY&SY"sv, "a bzip2 file", "unpack it with bunzip2"},
+    {4, "1AY&SY"sv, "a bzip2 file", "unpack it with bunzip2"},
     {0,
      "\xFD"
      "7zXZ\0"sv,
@@ -42,7 +42,9 @@ constexpr FileKind kKinds[] = {
     {0, "\x89HDF\r\n"sv, "an HDF5 file", kToSafeTensors},
     {0, "\x93NUMPY"sv, "a NumPy array", kToSafeTensors},
     {0, "\x80\x02"sv, "a Python pickle", kToSafeTensors},
+    {0, "\x80\x03"sv, "a Python pickle", kToSafeTensors},
     {0, "\x80\x04"sv, "a Python pickle", kToSafeTensors},
+    {0, "\x80\x05"sv, "a Python pickle", kToSafeTensors},
     {0, "\xFF\xFE\0\0"sv, "UTF-32 text", "convert it with iconv -f UTF-32 -t UTF-8"},
     {0, "\xFF\xFE"sv, "UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"},
     {0, "\xFE\xFF"sv, "UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"},

@@ -204,6 +204,8 @@ TEST_CASE("a table is read by its columns, and its rows keep their places and id
   const std::string other = written("t.json", "{\"text\": \"a dog\"}\n");
   check_refused(encode(other, "x.npy"), other + json);
   check_refused(encode("-", "x.npy"), "standard input" + json);
+  for (const char* array : {"[\"a dog\"]\n", "[\n\"a dog\"\n]\n", "[{\"text\": \"a\"},\n{}]\n"})
+    check_refused(encode(written("t.json", array), "x.npy"), other + json);
   CHECK_FALSE(fs::exists(folder / "x.npy"));
 }
 

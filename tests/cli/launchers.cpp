@@ -46,7 +46,8 @@ void check_launcher(const std::string& launcher, Words arguments, int n) {
   const Outcome works =
       with_environment({}, [&] { return run_program(launcher, arguments + Words{"true"}); });
   if (works.code != 0) {
-    MESSAGE("skipped: " << launcher << " does not run `true`: " << works.err);
+    MESSAGE("skipped: " << launcher << " does not run `true`: exit code " << works.code << ", "
+                        << works.err);
     return;
   }
   const Outcome outcome = with_environment({}, [&] {

@@ -35,6 +35,9 @@ TEST_CASE("kinds of files by their first bytes, and what to do") {
                 "7zXZ\0\0"s),
            "f: an xz file; unpack it with unxz");
   CHECK_EQ(kind("BZh91AY&SY\x1F"), "f: a bzip2 file; unpack it with bunzip2");
+  CHECK_EQ(kind("BZh11AY&SY\x1F"), "f: a bzip2 file; unpack it with bunzip2");
+  for (const char protocol : {2, 3, 4, 5})
+    CHECK_EQ(kind("\x80"s + protocol + "}"), "f: a Python pickle; convert it to safetensors");
   CHECK(kind("PK\x03\x04\x14").starts_with("f: a ZIP archive or spreadsheet; "));
   std::string tar = "a.csv" + std::string(252, '\0') + "ustar";
   for (const std::string& version : {"\0"

@@ -88,7 +88,7 @@ void reduce(const ReduceOptions& options, const comm::Group& world) {
   if (options.dim > model.dimension())
     fail_input("--dim ", options.dim, ": the model's embeddings have ", model.dimension(),
                " numbers");
-  print_reports({report});
+  if (first) print_reports({report});
   const train::PrincipalComponents found = fit(options, model, texts, world);
   if (!first) return;
   train::reduced_encoder(model, found, options.whiten).save(options.output);

@@ -8,6 +8,15 @@
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::cli {
+namespace {
+
+/// Of an object or an array; an array may go on in later lines.
+bool begins_json(const std::string& line) {
+  if (line == "[" || line.starts_with("[{\"")) return true;
+  return nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false).is_structured();
+}
+
+}  // namespace
 
 std::vector<std::string> read_texts(const std::string& input) {
   train::LineReader lines{std::filesystem::path(input)};
@@ -17,7 +26,7 @@ std::vector<std::string> read_texts(const std::string& input) {
     texts.emplace_back(*line);
   }
   if (texts.empty()) fail_input(lines.name(), ": expected a line of text, found none");
-  if (nlohmann::json::parse(texts.front(), nullptr, /*allow_exceptions=*/false).is_object())
+  if (begins_json(texts.front()))
     fail_input(lines.name(), ": expected lines of text, found JSON; its name ends in .jsonl");
   return texts;
 }
