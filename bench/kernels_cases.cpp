@@ -13,7 +13,7 @@
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/arena.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
 
 namespace ringlet::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/data/hash.h"
-#include "ringlet/train/loader.h"
+#include "ringlet/train/data/loader.h"
 
 namespace ringlet::bench {
 namespace {

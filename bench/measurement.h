@@ -11,7 +11,7 @@
 #include "device_idle.h"
 #include "memory.h"
 #include "profile.h"
-#include "ringlet/train/timeline.h"
+#include "ringlet/train/report/timeline.h"
 
 namespace ringlet::bench {
 

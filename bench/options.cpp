@@ -11,7 +11,7 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/parallel/strategy_name.h"
-#include "ringlet/train/timeline.h"
+#include "ringlet/train/report/timeline.h"
 #include "timed_ranks.h"
 
 namespace ringlet::bench {

@@ -11,8 +11,8 @@
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/device.h"
 #include "ringlet/train/cli/loss_kind.h"
-#include "ringlet/train/sentence_pipeline.h"
-#include "ringlet/train/step_graphs.h"
+#include "ringlet/train/parallel/model/sentence_pipeline.h"
+#include "ringlet/train/step/step_graphs.h"
 
 namespace ringlet::bench {
 

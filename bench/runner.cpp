@@ -14,7 +14,7 @@
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/cli/option_values.h"
-#include "ringlet/train/encoder_tensor_plan.h"
+#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
 
 namespace ringlet::bench {
 namespace {

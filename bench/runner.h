@@ -12,10 +12,10 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/core/cpu/resource_use.h"
 #include "ringlet/core/device/device_time.h"
-#include "ringlet/train/attached_strategy.h"
-#include "ringlet/train/sentence_pipeline.h"
-#include "ringlet/train/step_graphs.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
+#include "ringlet/train/parallel/model/sentence_pipeline.h"
+#include "ringlet/train/step/step_graphs.h"
 #include "source.h"
 
 namespace ringlet::bench {

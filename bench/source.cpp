@@ -10,7 +10,7 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/training_data.h"
-#include "ringlet/train/loader.h"
+#include "ringlet/train/data/loader.h"
 
 namespace ringlet::bench {
 namespace {

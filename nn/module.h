@@ -53,6 +53,8 @@ class Module : public std::enable_shared_from_this<Module> {
   /// Whether forward computes a loss. A strategy requires gradients of a loss's parameters only if
   /// that loss ran.
   virtual bool is_loss() const { return false; }
+  /// Whether it is a stage of a pipeline: a backward may reach some of its parameters.
+  virtual bool is_stage() const { return false; }
   /// Copies settings that are no parameters from `original`, which this module is a copy of. A
   /// replica calls it before each forward.
   virtual void take_settings(const Module& /*original*/) {}

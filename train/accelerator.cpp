@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/train/checkpoint.h"
-#include "ringlet/train/resume.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/checkpoint/resume.h"
 
 namespace ringlet::train {
 namespace {

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "ringlet/comm/environment.h"
-#include "ringlet/train/attached_strategy.h"
-#include "ringlet/train/optimizer.h"
-#include "ringlet/train/schedule.h"
-#include "ringlet/train/step_loader.h"
+#include "ringlet/train/data/step_loader.h"
+#include "ringlet/train/optimizer/optimizer.h"
+#include "ringlet/train/optimizer/schedule.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
 
 namespace ringlet::train {
 

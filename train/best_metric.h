@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
-#include "ringlet/train/metrics.h"
+#include "ringlet/train/report/metrics.h"
+#include "ringlet/train/step/trainer_state.h"
 #include "ringlet/train/trainer_arguments.h"
-#include "ringlet/train/trainer_state.h"
 
 namespace ringlet::train {
 

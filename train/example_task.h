@@ -7,9 +7,10 @@
 #include <optional>
 
 #include "ringlet/core/device/wait_observer.h"
-#include "ringlet/train/example_loader.h"
+#include "ringlet/train/data/example_loader.h"
 #include "ringlet/train/parallel/no_sync.h"
-#include "ringlet/train/timeline.h"
+#include "ringlet/train/report/timeline.h"
+#include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
 

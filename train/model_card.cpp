@@ -9,8 +9,8 @@
 
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/argument_text.h"
-#include "ringlet/train/evaluation_log.h"
-#include "ringlet/train/progress.h"
+#include "ringlet/train/report/evaluation_log.h"
+#include "ringlet/train/report/progress.h"
 
 namespace ringlet::train {
 namespace {
@@ -214,7 +214,7 @@ class Writer {
         columns += data.dataset->target() == Target::score ? ", <code>score</code>"
                                                            : ", <code>label</code>";
       line("\n#### {}\n\n* Size: {} samples\n* Columns: {}", data.name,
-           format_whole(static_cast<std::int64_t>(data.dataset->size())), columns);
+           fmt::group_digits(data.dataset->size()), columns);
       if (!data.loss.empty()) line("* Loss: {}", link("losses", data.loss));
     }
   }

@@ -8,11 +8,11 @@
 #include "ringlet/models/modules/sentence_modules.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/transformer.h"
-#include "ringlet/train/optimizer.h"
+#include "ringlet/train/data/same_rows.h"
+#include "ringlet/train/optimizer/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
-#include "ringlet/train/same_rows.h"
-#include "ringlet/train/step_graphs.h"
-#include "ringlet/train/timeline.h"
+#include "ringlet/train/report/timeline.h"
+#include "ringlet/train/step/step_graphs.h"
 
 namespace ringlet::train {
 

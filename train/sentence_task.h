@@ -5,10 +5,10 @@
 #include <set>
 
 #include "ringlet/models/losses/loss.h"
-#include "ringlet/train/loader.h"
-#include "ringlet/train/loss_evaluator.h"
-#include "ringlet/train/sentence_pipeline.h"
-#include "ringlet/train/task.h"
+#include "ringlet/train/data/loader.h"
+#include "ringlet/train/evaluators/loss_evaluator.h"
+#include "ringlet/train/parallel/model/sentence_pipeline.h"
+#include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
 

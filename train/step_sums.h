@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ringlet/core/cpu/resource_use.h"
-#include "ringlet/train/metrics.h"
-#include "ringlet/train/trainer_state.h"
+#include "ringlet/train/report/metrics.h"
+#include "ringlet/train/step/trainer_state.h"
 #include "ringlet/train/training_job.h"
 
 namespace ringlet::train {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "ringlet/comm/group.h"
-#include "ringlet/train/timeline.h"
-#include "ringlet/train/trainer_callback.h"
+#include "ringlet/train/report/timeline.h"
+#include "ringlet/train/step/trainer_callback.h"
 
 namespace ringlet::train {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "ringlet/models/transformer.h"
-#include "ringlet/train/encoder_tensor_plan.h"
 #include "ringlet/train/parallel/memory_need.h"
+#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
 #include "ringlet/train/sentence_task.h"
 #include "ringlet/train/training_run.h"
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "ringlet/models/losses/loss.h"
-#include "ringlet/train/attached_strategy.h"
-#include "ringlet/train/example_evaluator.h"
+#include "ringlet/train/data/loader.h"
+#include "ringlet/train/evaluators/example_evaluator.h"
 #include "ringlet/train/example_task.h"
-#include "ringlet/train/loader.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
 #include "ringlet/train/training_job.h"
 
 namespace ringlet::train {

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/train/attached_strategy.h"
-#include "ringlet/train/loader.h"
-#include "ringlet/train/parallel/mesh.h"
-#include "ringlet/train/schedule.h"
-#include "ringlet/train/sentence_pipeline.h"
-#include "ringlet/train/step_graphs.h"
-#include "ringlet/train/task.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/data/loader.h"
+#include "ringlet/train/optimizer/schedule.h"
+#include "ringlet/train/optimizer/update_rules.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
+#include "ringlet/train/parallel/model/mesh.h"
+#include "ringlet/train/parallel/model/sentence_pipeline.h"
+#include "ringlet/train/step/step_graphs.h"
+#include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
 

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include "ringlet/nn/slices.h"
-#include "ringlet/train/progress.h"
 #include "ringlet/train/trainer.h"
 
 namespace ringlet::train {
@@ -27,9 +26,6 @@ std::int64_t epochs_of(const TrainingTask& task, std::int64_t steps) {
 
 std::string Trainer::header() const {
   const TrainingArguments& given = job_.arguments;
-  const auto whole = [](std::size_t count) {
-    return format_whole(static_cast<std::int64_t>(count));
-  };
   const std::size_t devices = given.strategy == Strategy::dp
                                   ? given.devices.size()
                                   : static_cast<std::size_t>(job_.mesh.data.size());
@@ -38,17 +34,18 @@ std::string Trainer::header() const {
   const std::size_t batch = given.per_device_train_batch_size,
                     accumulation = given.gradient_accumulation_steps;
   std::string text = "***** Running training *****\n";
-  const auto line = [&](const char* name, const std::string& value) {
+  const auto line = [&](const char* name, const auto& value) {
     text += fmt::format("  {} = {}\n", name, value);
   };
-  line("Num examples", whole(examples));
-  line("Num Epochs", format_whole(epochs_of(*job_.task, job_.total_steps)));
-  line("Instantaneous batch size per device", whole(batch));
+  line("Num examples", fmt::group_digits(examples));
+  line("Num Epochs", fmt::group_digits(epochs_of(*job_.task, job_.total_steps)));
+  line("Instantaneous batch size per device", fmt::group_digits(batch));
   line("Total train batch size (w. parallel, distributed & accumulation)",
-       whole(batch * accumulation * devices));
-  line("Gradient Accumulation steps", whole(accumulation));
-  line("Total optimization steps", format_whole(job_.total_steps));
-  line("Number of trainable parameters", format_whole(trainable_parameters(job_.task->module())));
+       fmt::group_digits(batch * accumulation * devices));
+  line("Gradient Accumulation steps", fmt::group_digits(accumulation));
+  line("Total optimization steps", fmt::group_digits(job_.total_steps));
+  line("Number of trainable parameters",
+       fmt::group_digits(trainable_parameters(job_.task->module())));
   const Mesh& mesh = job_.mesh;
   if (mesh.same_rows.size() == 1) return text;
   line("Ranks along data, pipe and tensor",

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
-#include "ringlet/train/metrics.h"
-#include "ringlet/train/task.h"
+#include "ringlet/train/report/metrics.h"
+#include "ringlet/train/step/task.h"
+#include "ringlet/train/step/trainer_callback.h"
+#include "ringlet/train/step/trainer_state.h"
 #include "ringlet/train/trainer_arguments.h"
-#include "ringlet/train/trainer_callback.h"
-#include "ringlet/train/trainer_state.h"
 
 namespace ringlet::train {
 

@@ -7,9 +7,9 @@
 
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/nn/place.h"
+#include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/milestone.h"
-#include "ringlet/train/resume.h"
-#include "ringlet/train/timeline.h"
+#include "ringlet/train/report/timeline.h"
 #include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {

@@ -8,9 +8,9 @@
 
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/train/best_metric.h"
-#include "ringlet/train/checkpoint.h"
-#include "ringlet/train/schedule.h"
-#include "ringlet/train/step_graphs.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/optimizer/schedule.h"
+#include "ringlet/train/step/step_graphs.h"
 #include "ringlet/train/step_sums.h"
 #include "ringlet/train/training_job.h"
 

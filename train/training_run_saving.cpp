@@ -1,5 +1,5 @@
 // Evaluations, the best of them, and checkpoints.
-#include "ringlet/train/resume.h"
+#include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/training_run.h"
 
 namespace ringlet::train {

@@ -11,8 +11,8 @@
 #include "ringlet/bench/runner.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/token_bucket.h"
-#include "ringlet/train/step_graphs.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
+#include "ringlet/train/step/step_graphs.h"
 
 using namespace ringlet;
 using namespace ringlet::bench;

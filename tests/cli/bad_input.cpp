@@ -7,7 +7,7 @@
 
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/program.h"
-#include "ringlet/train/checkpoint_digests.h"
+#include "ringlet/train/checkpoint/checkpoint_digests.h"
 
 namespace fs = std::filesystem;
 using ringlet::read_file;

@@ -8,7 +8,7 @@
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/npy.h"
 #include "ringlet/tests/oracle.h"
-#include "ringlet/train/pca.h"
+#include "ringlet/train/evaluators/pca.h"
 
 namespace fs = std::filesystem;
 

@@ -8,7 +8,7 @@
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 
 TEST_SUITE_BEGIN("host");
 

@@ -6,7 +6,7 @@
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 
 namespace fs = std::filesystem;
 

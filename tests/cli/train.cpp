@@ -10,8 +10,8 @@
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/tests/npy.h"
-#include "ringlet/train/checkpoint.h"
-#include "ringlet/train/event_file.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/report/event_file.h"
 
 namespace fs = std::filesystem;
 

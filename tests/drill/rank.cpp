@@ -21,9 +21,9 @@
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/nn/replace.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/data/digits.h"
 #include "ringlet/train/data/synthetic.h"
-#include "ringlet/train/digits.h"
 #include "ringlet/train/trainer.h"
 #include "trial.h"
 

@@ -6,7 +6,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 #include "trial.h"
 
 namespace ringlet::drill {

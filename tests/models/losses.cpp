@@ -10,7 +10,7 @@
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

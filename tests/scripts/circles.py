@@ -14,8 +14,13 @@ LOWER = {
     "core/tensor": {"core/base", "core/device"}, "core/ops": {"core/base", "core/device", "core/tensor"},
     "core/io": {"core/base", "core/device", "core/tensor"}, "core/cpu": CORE - {"core/io"},
     "autograd": CORE, "cuda": CORE, "comm": CORE | {"core/cpu", "cuda"}, "nn": CORE | {"autograd"},
-    "models": CORE | {"autograd", "nn"}, "train/parallel": CORE | {"autograd", "nn", "comm"},
-    "train": CORE | {"core/cpu", "autograd", "cuda", "comm", "nn", "models", "train/parallel"}}
+    "models": CORE | {"autograd", "nn"}}
+BELOW_TRAIN = CORE | {"core/cpu", "autograd", "cuda", "comm", "nn", "models"}
+ROOMS = ["data", "report", "evaluators", "optimizer", "step", "parallel", "parallel/model", "checkpoint"]  # from the ground
+for i, room in enumerate(ROOMS):
+    LOWER["train/" + room] = BELOW_TRAIN | {"train/" + below for below in ROOMS[:i]}
+LOWER["train/parallel"] = CORE | {"autograd", "nn", "comm"}  # knows neither models nor the trainer
+LOWER["train"] = BELOW_TRAIN | {"train/" + room for room in ROOMS}
 UPWARD = {("core/tensor", "core/ops/fill")}  # zeros() and full()
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 

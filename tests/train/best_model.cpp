@@ -7,7 +7,7 @@
 #include "../files.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/best_metric.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/early_stopping.h"
 #include "words.h"
 #include "words_loss.h"

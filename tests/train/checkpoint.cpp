@@ -1,4 +1,4 @@
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
-#include "ringlet/train/checkpoint_digests.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/checkpoint/checkpoint_digests.h"
+#include "ringlet/train/optimizer/update_rules.h"
 #include "words.h"
 #include "words_loss.h"
 

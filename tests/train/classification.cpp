@@ -1,4 +1,4 @@
-#include "ringlet/train/classification.h"
+#include "ringlet/train/evaluators/classification.h"
 
 #include <doctest/doctest.h>
 

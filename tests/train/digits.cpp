@@ -1,4 +1,4 @@
-#include "ringlet/train/digits.h"
+#include "ringlet/train/data/digits.h"
 
 #include <doctest/doctest.h>
 

@@ -12,9 +12,9 @@
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/train/classification.h"
+#include "ringlet/train/data/digits.h"
 #include "ringlet/train/data/synthetic.h"
-#include "ringlet/train/digits.h"
+#include "ringlet/train/evaluators/classification.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/trainer.h"
 

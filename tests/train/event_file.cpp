@@ -1,4 +1,4 @@
-#include "ringlet/train/event_file.h"
+#include "ringlet/train/report/event_file.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include "../files.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/metrics.h"
+#include "ringlet/train/report/metrics.h"
 
 TEST_SUITE_BEGIN("host");
 

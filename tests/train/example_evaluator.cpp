@@ -1,4 +1,4 @@
-#include "ringlet/train/example_evaluator.h"
+#include "ringlet/train/evaluators/example_evaluator.h"
 
 #include <doctest/doctest.h>
 

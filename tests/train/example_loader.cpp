@@ -1,4 +1,4 @@
-#include "ringlet/train/example_loader.h"
+#include "ringlet/train/data/example_loader.h"
 
 #include <doctest/doctest.h>
 

@@ -4,8 +4,8 @@
 #include "graph_device.h"
 #include "results.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/train/step_graphs.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
+#include "ringlet/train/step/step_graphs.h"
 
 namespace ringlet {
 

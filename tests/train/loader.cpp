@@ -1,4 +1,4 @@
-#include "ringlet/train/loader.h"
+#include "ringlet/train/data/loader.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/token_cache.h"
-#include "ringlet/train/encode_together.h"
+#include "ringlet/train/evaluators/encode_together.h"
 #include "words.h"
 
 using namespace ringlet;

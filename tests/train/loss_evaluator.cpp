@@ -1,4 +1,4 @@
-#include "ringlet/train/loss_evaluator.h"
+#include "ringlet/train/evaluators/loss_evaluator.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "ringlet/train/metrics.h"
+#include "ringlet/train/report/metrics.h"
 
 #include <doctest/doctest.h>
 

@@ -9,8 +9,8 @@
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/train/step_graphs.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
+#include "ringlet/train/step/step_graphs.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -9,9 +9,9 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/nn/loss.h"
-#include "ringlet/train/classification.h"
-#include "ringlet/train/digits.h"
-#include "ringlet/train/plot.h"
+#include "ringlet/train/data/digits.h"
+#include "ringlet/train/evaluators/classification.h"
+#include "ringlet/train/report/plot.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

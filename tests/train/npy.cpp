@@ -1,4 +1,4 @@
-#include "ringlet/train/npy.h"
+#include "ringlet/train/evaluators/npy.h"
 
 #include <doctest/doctest.h>
 

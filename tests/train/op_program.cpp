@@ -15,7 +15,7 @@
 
 #include "ringlet/core/ops/topk.h"
 #include "ringlet/ringlet.h"
-#include "ringlet/train/statistics.h"
+#include "ringlet/train/evaluators/statistics.h"
 
 using namespace ringlet;
 namespace ag = ringlet::autograd;

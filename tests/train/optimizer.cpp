@@ -1,4 +1,4 @@
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
 
 #include <doctest/doctest.h>
 

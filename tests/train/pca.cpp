@@ -1,6 +1,6 @@
 // Principal components, compared with scikit-learn (scripts/oracles/pca.py), and encoders that
 // project on them.
-#include "ringlet/train/pca.h"
+#include "ringlet/train/evaluators/pca.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/train/reduced_encoder.h"
+#include "ringlet/train/evaluators/reduced_encoder.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

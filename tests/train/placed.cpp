@@ -7,9 +7,9 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/place.h"
+#include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
-#include "ringlet/train/update_rules.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -1,4 +1,4 @@
-#include "ringlet/train/plot.h"
+#include "ringlet/train/report/plot.h"
 
 #include <doctest/doctest.h>
 

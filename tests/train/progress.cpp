@@ -1,4 +1,4 @@
-#include "ringlet/train/progress.h"
+#include "ringlet/train/report/progress.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Replaces single numbers of trainer_state.json: a run continues to the same bits, or fails with
 // one line that names the checkpoint.
-#include "ringlet/train/resume.h"
+#include "ringlet/train/checkpoint/resume.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include "../files.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/train/checkpoint_digests.h"
+#include "ringlet/train/checkpoint/checkpoint_digests.h"
 #include "ringlet/train/trainer.h"
 #include "words.h"
 #include "words_loss.h"

@@ -1,4 +1,4 @@
-#include "ringlet/train/schedule.h"
+#include "ringlet/train/optimizer/schedule.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "ringlet/train/statistics.h"
+#include "ringlet/train/evaluators/statistics.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 
 #include "graph_steps.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/train/loader.h"
+#include "ringlet/train/data/loader.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -1,5 +1,5 @@
 // Captured steps compared with eager ones, on a GPU or, if there is none, on delayed_device.h.
-#include "ringlet/train/step_graphs.h"
+#include "ringlet/train/step/step_graphs.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "ringlet/train/timeline.h"
+#include "ringlet/train/report/timeline.h"
 
 #include <doctest/doctest.h>
 

@@ -13,7 +13,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/sentence_task.h"
 #include "words.h"
 #include "words_loss.h"

@@ -1,10 +1,10 @@
-#include "ringlet/train/trainer_callback.h"
+#include "ringlet/train/step/trainer_callback.h"
 
 #include <doctest/doctest.h>
 
 #include "../device.h"
 #include "../files.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/early_stopping.h"
 #include "words.h"
 #include "words_loss.h"

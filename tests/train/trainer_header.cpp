@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/comm/launch.h"
-#include "ringlet/train/progress.h"
+#include "ringlet/train/report/progress.h"
 #include "ringlet/train/trainer.h"
 #include "words.h"
 #include "words_loss.h"
@@ -44,13 +44,4 @@ TEST_CASE("the header counts the devices, and the parameters that are trained") 
         has("trainable parameters = 104\n");
       },
       2, {.ranks = comm::Ranks::threads});
-}
-
-TEST_CASE("whole numbers have commas") {
-  CHECK(format_whole(0) == "0");
-  CHECK(format_whole(999) == "999");
-  CHECK(format_whole(1000) == "1,000");
-  CHECK(format_whole(-1000) == "-1,000");
-  CHECK(format_whole(-100) == "-100");
-  CHECK(format_whole(1234567) == "1,234,567");
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/metrics.h"
+#include "ringlet/train/report/metrics.h"
 
 namespace ringlet::cli {
 namespace {

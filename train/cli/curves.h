@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "ringlet/train/plot.h"
+#include "ringlet/train/report/plot.h"
 
 namespace ringlet::cli {
 

@@ -15,9 +15,9 @@
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/encode_together.h"
-#include "ringlet/train/npy.h"
-#include "ringlet/train/progress.h"
+#include "ringlet/train/evaluators/encode_together.h"
+#include "ringlet/train/evaluators/npy.h"
+#include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "ringlet/train/task.h"
+#include "ringlet/train/step/task.h"
 
 namespace ringlet::cli {
 

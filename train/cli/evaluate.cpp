@@ -18,7 +18,7 @@
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/evaluators/mse_evaluator.h"
-#include "ringlet/train/search/embedding_cache.h"
+#include "ringlet/train/evaluators/search/embedding_cache.h"
 
 namespace ringlet::cli {
 namespace {

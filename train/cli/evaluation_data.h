@@ -11,7 +11,7 @@
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/split_filter.h"
 #include "ringlet/train/evaluators/evaluator.h"
-#include "ringlet/train/search/similarity.h"
+#include "ringlet/train/evaluators/search/similarity.h"
 
 namespace ringlet::cli {
 

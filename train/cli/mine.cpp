@@ -12,8 +12,8 @@
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/progress.h"
-#include "ringlet/train/search/hard_negatives.h"
+#include "ringlet/train/evaluators/search/hard_negatives.h"
+#include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {
 namespace {
@@ -73,7 +73,7 @@ void mine(const MineCommand& options, const comm::Group& world) {
                " negatives that --corpus and the options leave");
   rows.commit();
   print_mined(found, texts, miner.skipped(), num_negatives);
-  fmt::print("wrote {} rows to {}\n", train::format_whole(rows.written()), options.output.string());
+  fmt::print("wrote {} rows to {}\n", fmt::group_digits(rows.written()), options.output.string());
 }
 
 void check_output(const MineCommand& options) {

@@ -1,12 +1,12 @@
 #include "ringlet/train/cli/mined_rows.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "ringlet/train/progress.h"
+#include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {
 namespace {
@@ -30,7 +30,7 @@ void print_scores(const char* name, std::vector<float> scores) {
   std::ranges::sort(scores);
   const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
   fmt::print("{:<10} {:>12} {:>9.4f} {:>9.4f} {:>9.4f} {:>9.4f}\n", name,
-             train::format_whole(std::ssize(scores)), sum / static_cast<double>(scores.size()),
+             fmt::group_digits(std::ssize(scores)), sum / static_cast<double>(scores.size()),
              scores.front(), scores[scores.size() / 2], scores.back());
 }
 
@@ -116,19 +116,18 @@ void print_mined(const std::vector<MinedAnchor>& found, const train::MiningTexts
   print_scores("positives", std::move(positives));
   print_scores("negatives", std::move(negatives));
   const auto print_skipped = [](std::int64_t count, const char* option) {
-    if (count > 0)
-      fmt::print("{} candidates left out by --{}\n", train::format_whole(count), option);
+    if (count > 0) fmt::print("{} candidates left out by --{}\n", fmt::group_digits(count), option);
   };
   print_skipped(skipped.absolute_margin, "absolute-margin");
   print_skipped(skipped.relative_margin, "relative-margin");
   print_skipped(skipped.max_score, "max-score");
   print_skipped(skipped.min_score, "min-score");
   if (incomplete > 0)
-    fmt::print("{} of {} anchors have fewer than {} negatives\n", train::format_whole(incomplete),
-               train::format_whole(std::ssize(found)), num_negatives);
+    fmt::print("{} of {} anchors have fewer than {} negatives\n", fmt::group_digits(incomplete),
+               fmt::group_digits(std::ssize(found)), num_negatives);
   if (own > 0)
-    fmt::print("{} of {} anchors have their own text as a negative\n", train::format_whole(own),
-               train::format_whole(std::ssize(found)));
+    fmt::print("{} of {} anchors have their own text as a negative\n", fmt::group_digits(own),
+               fmt::group_digits(std::ssize(found)));
 }
 
 }  // namespace ringlet::cli

@@ -6,7 +6,7 @@
 
 #include "ringlet/core/base/names.h"
 #include "ringlet/train/data/row_writer.h"
-#include "ringlet/train/search/hard_negatives.h"
+#include "ringlet/train/evaluators/search/hard_negatives.h"
 
 namespace ringlet::cli {
 

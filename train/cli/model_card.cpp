@@ -1,7 +1,7 @@
 #include "ringlet/train/cli/model_card.h"
 
+#include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/model_card.h"
-#include "ringlet/train/resume.h"
 
 namespace ringlet::cli {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ringlet/train/svg.h"
+#include "ringlet/train/report/svg.h"
 
 namespace ringlet::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ringlet/train/parallel/pipeline_simulation.h"
+#include "ringlet/train/parallel/model/pipeline_simulation.h"
 
 namespace ringlet::cli {
 

@@ -13,9 +13,9 @@
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/progress.h"
-#include "ringlet/train/reduced_encoder.h"
-#include "ringlet/train/search/embedding_cache.h"
+#include "ringlet/train/evaluators/reduced_encoder.h"
+#include "ringlet/train/evaluators/search/embedding_cache.h"
+#include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {
 namespace {
@@ -74,8 +74,7 @@ void print_summary(const ReduceOptions& options, std::size_t texts, std::int64_t
                                              {"variance_kept", kept}}
                                   .dump());
   fmt::print("kept {:.2f} % of the variance of {} texts in {} of {} dimensions; wrote {}\n",
-             100 * kept, train::format_whole(static_cast<std::int64_t>(texts)), options.dim,
-             dimension, options.output.string());
+             100 * kept, fmt::group_digits(texts), options.dim, dimension, options.output.string());
 }
 
 /// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.

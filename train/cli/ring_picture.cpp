@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ringlet/train/svg.h"
+#include "ringlet/train/report/svg.h"
 
 namespace ringlet::cli {
 namespace {

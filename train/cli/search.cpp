@@ -13,7 +13,7 @@
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/row_writer.h"
-#include "ringlet/train/search/top_k.h"
+#include "ringlet/train/evaluators/search/top_k.h"
 
 namespace ringlet::cli {
 namespace {

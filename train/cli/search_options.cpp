@@ -1,6 +1,6 @@
 #include "ringlet/train/cli/search_options.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -12,7 +12,7 @@
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/data/hash.h"
-#include "ringlet/train/progress.h"
+#include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {
 namespace {
@@ -114,8 +114,8 @@ void BlockEmbedder::embed(const char* what, const std::vector<std::string>& text
     done += rows.size(0);
     if (world_.rank() != 0) return;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    fmt::print(stderr, "{} of {} {}, {} texts/s\n", train::format_whole(done),
-               train::format_whole(std::ssize(texts)), what,
+    fmt::print(stderr, "{} of {} {}, {} texts/s\n", fmt::group_digits(done),
+               fmt::group_digits(std::ssize(texts)), what,
                train::format_count(static_cast<double>(done) / seconds.count()));
   });
 }

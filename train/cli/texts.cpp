@@ -10,7 +10,7 @@
 namespace ringlet::cli {
 namespace {
 
-/// Of an object or an array; an array may go on in later lines.
+/// Whether an object or an array begins; an array may go on in later lines.
 bool begins_json(const std::string& line) {
   if (line == "[" || line.starts_with("[{\"")) return true;
   return nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false).is_structured();

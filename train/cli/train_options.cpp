@@ -11,12 +11,12 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/event_file.h"
-#include "ringlet/train/resume.h"
+#include "ringlet/train/report/event_file.h"
 #include "ringlet/train/timeline_callback.h"
 
 namespace ringlet::cli {

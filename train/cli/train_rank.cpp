@@ -22,7 +22,7 @@
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
-#include "ringlet/train/progress.h"
+#include "ringlet/train/report/progress.h"
 #include "ringlet/train/timeline_callback.h"
 
 namespace ringlet::cli {

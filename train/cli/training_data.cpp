@@ -14,7 +14,7 @@
 #include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/evaluators/evaluator.h"
-#include "ringlet/train/search/embedding_cache.h"
+#include "ringlet/train/evaluators/search/embedding_cache.h"
 
 namespace ringlet::cli {
 namespace {

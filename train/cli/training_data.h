@@ -11,8 +11,8 @@
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/loss_kind.h"
 #include "ringlet/train/cli/read_options.h"
+#include "ringlet/train/data/loader.h"
 #include "ringlet/train/data/readers.h"
-#include "ringlet/train/loader.h"
 
 namespace ringlet::cli {
 

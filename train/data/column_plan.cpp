@@ -15,18 +15,18 @@
 namespace ringlet::train {
 namespace {
 
-using Names = std::vector<std::string>;
+using ColumnNames = std::vector<std::string>;
 
-const Names kPair{"sentence1", "sentence2"};
+const ColumnNames kPair{"sentence1", "sentence2"};
 constexpr double kStsbScale = 5;
 constexpr std::size_t kStsbScoreField = 4;  // genre, file, year, id, score, sentence1, sentence2
 constexpr std::size_t kStsbFields = 7;
 
-bool has_pair(const Names& names) {
+bool has_pair(const ColumnNames& names) {
   return has_column(names, "sentence1") && has_column(names, "sentence2");
 }
 
-std::string list(const Names& names) {
+std::string list(const ColumnNames& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -42,11 +42,11 @@ std::optional<int> number_of(std::string_view name, std::string_view base) {
 }
 
 /// The columns with a number behind `base`, which begin with 0 or 1, in their order.
-Names numbered(const RowReader& rows, std::string_view base) {
+ColumnNames numbered(const RowReader& rows, std::string_view base) {
   std::set<std::pair<int, std::string>> found;
   for (const std::string& name : rows.columns())
     if (const auto number = number_of(name, base)) found.emplace(*number, name);
-  Names names;
+  ColumnNames names;
   int next = found.empty() ? 0 : std::min(found.begin()->first, 1);
   for (const auto& [number, name] : found) {
     if (number < next)
@@ -73,18 +73,18 @@ ColumnPlan stsb_plan(const ReadOptions& options, const char* why) {
   return plan;
 }
 
-Names text_columns(const RowReader& rows, const Names& names) {
+ColumnNames text_columns(const RowReader& rows, const ColumnNames& names) {
   if (!has_column(names, "anchor"))
-    return has_pair(names) ? numbered(rows, "sentence") : Names{"sentence"};
+    return has_pair(names) ? numbered(rows, "sentence") : ColumnNames{"sentence"};
   if (!has_column(names, "positive"))
     fail_input(rows.name(), ":1: expected a column 'positive', found ", shown(list(names)));
-  Names texts{"anchor", "positive"};
+  ColumnNames texts{"anchor", "positive"};
   if (has_column(names, "negative")) texts.emplace_back("negative");
   std::ranges::move(numbered(rows, "negative"), std::back_inserter(texts));
   return texts;
 }
 
-ColumnPlan named_plan(const RowReader& rows, const Names& names, const ReadOptions& options) {
+ColumnPlan named_plan(const RowReader& rows, const ColumnNames& names, const ReadOptions& options) {
   ColumnPlan plan{text_columns(rows, names)};
   if (plan.texts.size() > kMaxColumns)
     fail_input(rows.name(), ":1: expected at most ", kMaxColumns, " texts a row, found ",
@@ -114,7 +114,7 @@ std::vector<std::string> ColumnPlan::columns() const {
 }
 
 ColumnPlan plan_columns(RowReader& rows, const ReadOptions& options) {
-  const Names names = rows.columns();
+  const ColumnNames names = rows.columns();
   if (has_pair(names) && has_column(names, "gold_label")) {
     rows.allow_ragged_rows();
     ColumnPlan plan{kPair, Target::label, "gold_label"};

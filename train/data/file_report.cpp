@@ -1,8 +1,9 @@
 #include "ringlet/train/data/file_report.h"
 
+#include <fmt/format.h>
+
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/train/progress.h"
 
 namespace ringlet::train {
 namespace {
@@ -11,7 +12,7 @@ constexpr std::size_t kLongestList = 300;
 
 /// "1 row", "2 rows"
 std::string counted(std::size_t count, const std::string& unit) {
-  return format_whole(static_cast<std::int64_t>(count)) + ' ' + unit + (count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", fmt::group_digits(count), unit, count == 1 ? "" : "s");
 }
 
 std::string list(const char* title, const std::vector<std::string>& names) {
@@ -27,8 +28,7 @@ std::string describe(const FileReport& report) {
   std::string text = report.name + ": " + counted(report.count, report.unit);
   if (!report.split.empty()) text += " of split " + quote(report.split);
   for (const auto& [count, why] : report.skipped)
-    if (count > 0)
-      text += str(", ", format_whole(static_cast<std::int64_t>(count)), " skipped (", why, ")");
+    if (count > 0) text += fmt::format(", {} skipped ({})", fmt::group_digits(count), why);
   text += list("; columns ", report.columns) + list("; without use: ", report.unused);
   if (!report.scale.empty()) text += "; score scale " + report.scale;
   if (report.empty_texts > 0) text += "; " + counted(report.empty_texts, "empty text");

@@ -10,18 +10,18 @@
 namespace ringlet::train {
 namespace {
 
-using Rows = std::vector<std::size_t>;
+using RowNumbers = std::vector<std::size_t>;
 
 /// The rows of each label that has two, labels by their first rows.
-std::vector<Rows> rows_by_label(const TextDataset& dataset, const Rows& order) {
+std::vector<RowNumbers> rows_by_label(const TextDataset& dataset, const RowNumbers& order) {
   std::unordered_map<std::int64_t, std::size_t> places;
-  std::vector<Rows> groups;
+  std::vector<RowNumbers> groups;
   for (const std::size_t row : order) {
     const auto [place, is_new] = places.try_emplace(dataset.label(row), groups.size());
     if (is_new) groups.emplace_back();
     groups[place->second].push_back(row);
   }
-  std::erase_if(groups, [](const Rows& rows) { return rows.size() < 2; });
+  std::erase_if(groups, [](const RowNumbers& rows) { return rows.size() < 2; });
   return groups;
 }
 
@@ -35,7 +35,7 @@ void check_labels(const TextDataset& dataset, std::size_t batch_size) {
         batch_size);
   if (dataset.target() != Target::label)
     fail_input(dataset.name(), ": batch sampler group_by_label: expected a column of labels");
-  Rows order(dataset.size());
+  RowNumbers order(dataset.size());
   for (std::size_t row = 0; row < order.size(); ++row) order[row] = row;
   if (const std::size_t labels = rows_by_label(dataset, order).size(); labels < 2)
     fail_input(dataset.name(),
@@ -43,19 +43,19 @@ void check_labels(const TextDataset& dataset, std::size_t batch_size) {
                labels);
 }
 
-std::vector<Rows> group_by_label(const TextDataset& dataset, const Rows& order,
-                                 std::size_t batch_size, std::optional<std::uint64_t> key) {
-  std::vector<Rows> groups = rows_by_label(dataset, order);
-  std::vector<Rows> batches(1);
+std::vector<RowNumbers> group_by_label(const TextDataset& dataset, const RowNumbers& order,
+                                       std::size_t batch_size, std::optional<std::uint64_t> key) {
+  std::vector<RowNumbers> groups = rows_by_label(dataset, order);
+  std::vector<RowNumbers> batches(1);
   std::vector<std::size_t> taken(groups.size());
-  Rows labels(groups.size());
+  RowNumbers labels(groups.size());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i;
   const std::size_t none = groups.size();
   std::size_t last = none;
   for (std::uint64_t round = 0; labels.size() >= 2; ++round) {
     if (key) {
       const Permutation shuffled(labels.size(), mix64(*key, round, 0));
-      Rows turn;
+      RowNumbers turn;
       for (std::size_t i = 0; i < labels.size(); ++i) turn.push_back(labels[shuffled(i)]);
       labels = std::move(turn);
     }

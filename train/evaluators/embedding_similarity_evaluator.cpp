@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/train/data/readers.h"
-#include "ringlet/train/statistics.h"
+#include "ringlet/train/evaluators/statistics.h"
 
 namespace ringlet::train {
 

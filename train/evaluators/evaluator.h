@@ -6,7 +6,7 @@
 
 #include "ringlet/models/sentence_encoder.h"
 #include "ringlet/train/data/dataset.h"
-#include "ringlet/train/encode_together.h"
+#include "ringlet/train/evaluators/encode_together.h"
 #include "ringlet/train/evaluators/report.h"
 
 namespace ringlet::train {

@@ -9,7 +9,7 @@
 #include "ringlet/train/data/retrieval.h"
 #include "ringlet/train/evaluators/evaluator.h"
 #include "ringlet/train/evaluators/retrieval_figures.h"
-#include "ringlet/train/search/top_k.h"
+#include "ringlet/train/evaluators/search/top_k.h"
 
 namespace ringlet::train {
 

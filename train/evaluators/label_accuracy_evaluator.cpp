@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "ringlet/nn/eval_guard.h"
-#include "ringlet/train/batches_in_turn.h"
-#include "ringlet/train/classification.h"
-#include "ringlet/train/encode_together.h"
+#include "ringlet/train/evaluators/batches_in_turn.h"
+#include "ringlet/train/evaluators/classification.h"
+#include "ringlet/train/evaluators/encode_together.h"
 
 namespace ringlet::train {
 

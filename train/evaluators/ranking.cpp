@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/statistics.h"
+#include "ringlet/train/evaluators/statistics.h"
 
 namespace ringlet::train {
 namespace {

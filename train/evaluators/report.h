@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/train/metrics.h"
+#include "ringlet/train/report/metrics.h"
 
 namespace ringlet::train {
 

@@ -6,7 +6,7 @@
 
 #include "ringlet/train/data/reranking.h"
 #include "ringlet/train/evaluators/evaluator.h"
-#include "ringlet/train/search/similarity.h"
+#include "ringlet/train/evaluators/search/similarity.h"
 
 namespace ringlet::train {
 

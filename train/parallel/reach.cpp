@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ringlet/train/parallel/stage_sharding.h"
-
 namespace ringlet::train {
 
-ReachCheck::ReachCheck(nn::Module& module)
-    : module_(module), whole_(dynamic_cast<const StageModule*>(&module) == nullptr) {
+ReachCheck::ReachCheck(nn::Module& module) : module_(module), whole_(!module.is_stage()) {
   module.visit([&](const std::string&, nn::Module& outer) {
     if (!outer.is_loss()) return;
     std::vector<const nn::Module*>& inner = below_[&outer];

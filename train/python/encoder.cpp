@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/encode_together.h"
+#include "ringlet/train/evaluators/encode_together.h"
 #include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {

@@ -15,7 +15,7 @@
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/nn/sharding.h"
-#include "ringlet/train/example_loader.h"
+#include "ringlet/train/data/example_loader.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/trainer.h"
 #include "tiny.h"

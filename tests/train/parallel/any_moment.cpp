@@ -8,7 +8,7 @@
 #include "every_strategy.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

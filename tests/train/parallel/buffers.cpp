@@ -7,7 +7,7 @@
 #include "every_strategy.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -20,8 +20,8 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/convnet.h"
+#include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/parallel/workers.h"
-#include "ringlet/train/update_rules.h"
 #include "tiny.h"
 
 using namespace ringlet;

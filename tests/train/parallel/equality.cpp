@@ -8,8 +8,8 @@
 #include "ringlet/nn/linear.h"
 #include "ringlet/tests/comm/ranks.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/attached_strategy.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

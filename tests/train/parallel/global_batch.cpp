@@ -6,7 +6,7 @@
 #include "../../oracle.h"
 #include "every_strategy.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

@@ -5,7 +5,7 @@
 #include "../graph_device.h"
 #include "every_strategy.h"
 #include "ringlet/core/tensor/dlpack.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -7,7 +7,7 @@
 #include "../../oracle.h"
 #include "every_strategy.h"
 #include "ringlet/nn/module_file.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -7,7 +7,7 @@
 #include "ringlet/models/modules/dropout.h"
 #include "ringlet/models/modules/layer_norm.h"
 #include "ringlet/models/modules/normalize.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -1,5 +1,5 @@
 // Pipelines against gradient accumulation on one device.
-#include "ringlet/train/parallel/pipeline.h"
+#include "ringlet/train/parallel/model/pipeline.h"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@
 #include "ringlet/nn/layer_norm.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/parallel/pipeline_simulation.h"
+#include "ringlet/train/parallel/model/pipeline_simulation.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -1,5 +1,5 @@
 // Pipeline schedules as data: completeness, time, memory, and that they cannot deadlock.
-#include "ringlet/train/parallel/pipeline_schedule.h"
+#include "ringlet/train/parallel/model/pipeline_schedule.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/parallel/pipeline_simulation.h"
+#include "ringlet/train/parallel/model/pipeline_simulation.h"
 
 TEST_SUITE_BEGIN("host");
 

@@ -8,7 +8,7 @@
 #include "every_strategy.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/train/update_rules.h"
+#include "ringlet/train/optimizer/update_rules.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

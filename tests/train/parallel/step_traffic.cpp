@@ -1,6 +1,6 @@
 #include "ringlet/train/parallel/step_traffic.h"
 
-#include "ringlet/train/attached_strategy.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
 #include "tiny.h"
 
 using namespace ringlet;

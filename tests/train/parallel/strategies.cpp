@@ -9,8 +9,8 @@
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/embedding.h"
-#include "ringlet/train/attached_strategy.h"
-#include "ringlet/train/sentence_data_parallel.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
+#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -1,5 +1,5 @@
 // Tensor parallelism against one device that adds the same partial products in the same order.
-#include "ringlet/train/parallel/tensor_parallel.h"
+#include "ringlet/train/parallel/model/tensor_parallel.h"
 
 #include <doctest/doctest.h>
 
@@ -16,11 +16,11 @@
 #include "ringlet/nn/replace.h"
 #include "ringlet/tests/comm/ranks.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/checkpoint.h"
-#include "ringlet/train/encoder_tensor_plan.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
-#include "ringlet/train/parallel/mesh.h"
+#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
+#include "ringlet/train/parallel/model/mesh.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
 #include "tiny.h"
 

@@ -20,9 +20,9 @@
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/tests/emulated/emulated.h"
-#include "ringlet/train/loader.h"
+#include "ringlet/train/data/loader.h"
+#include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/parallel/no_sync.h"
-#include "ringlet/train/update_rules.h"
 
 namespace tiny {
 

@@ -1,4 +1,4 @@
-#include "ringlet/train/search/hard_negatives.h"
+#include "ringlet/train/evaluators/search/hard_negatives.h"
 
 #include <doctest/doctest.h>
 

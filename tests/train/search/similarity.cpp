@@ -1,4 +1,4 @@
-#include "ringlet/train/search/similarity.h"
+#include "ringlet/train/evaluators/search/similarity.h"
 
 #include <doctest/doctest.h>
 

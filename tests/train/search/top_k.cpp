@@ -1,4 +1,4 @@
-#include "ringlet/train/search/top_k.h"
+#include "ringlet/train/evaluators/search/top_k.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,142 @@
+// Optimizers over a module's arena: one pass over its memory, whatever parameters lie there, and on
+// a device one kernel. Definitions are those of torch.optim and clip_grad_norm_.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/ops/optimizer.h"
+#include "ringlet/nn/module.h"
+#include "ringlet/train/optimizer/gradient_norm.h"
+#include "ringlet/train/optimizer/optimizer_state.h"
+#include "ringlet/train/optimizer/rounded_mirror.h"
+#include "ringlet/train/optimizer/step_plan.h"
+
+namespace ringlet::train {
+
+/// The base of all optimizers. Parameters without a gradient in a step are not changed: value,
+/// moments and step count.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Updates every parameter that has a gradient and moves this thread's generator to its next
+  /// step. Throws, with all parameters unchanged, when a gradient is not finite (this check waits
+  /// for the device) or when no_sync left one unsummed. Throws too when no backward has run since a
+  /// step of this or another optimizer. Two optimizers may alternate, each after its own backward.
+  void step() {
+    if (is_paused()) return;
+    prepare_step();
+    launch_step();
+    finish_step();
+  }
+  // step() in separate calls, for pipelining. The work that launch_step enqueues depends only on
+  // which parameters have a gradient, and which were updated equally often. A replay of that work
+  // takes the step prepared last.
+  /// Brings the rate and bias corrections of the coming step to the parameters' device.
+  void prepare_step() {
+    state_.prepare_step();
+    plan_.prepare(state_, [this](std::int64_t step) { return scalars(step); });
+    mirror_.prepare();
+  }
+  /// The prepared step's plan, on which launch_step depends. It holds the bounds of the elements
+  /// that are updated, and the address of the rounded copy.
+  std::vector<std::int64_t> plan() const {
+    std::vector<std::int64_t> plan = plan_.bounds();
+    plan.push_back(reinterpret_cast<std::intptr_t>(mirror_.values().bytes()));
+    return plan;
+  }
+  /// Norm, clipping and update. Updates nothing if a gradient is not finite; later steps update
+  /// nothing either, until check_steps has reported that step.
+  void launch_step() {
+    norm_.launch();
+    const bool mirrored = mirror_.is_current();
+    for (std::size_t i = 0; i < state_.slices().size(); ++i) {
+      const nn::LocalSlice& slice = state_.slices()[i];
+      Run run{slice.data, slice.grad, state_.moments()[i], mirrored ? mirror_.values() : Tensor(),
+              plan_.of_slice(i, norm_.scale().to(slice.data.device()))};
+      if (run.scalars.segments.defined()) update(run);
+    }
+    if (mirrored) mirror_.keep();
+    if (const auto& sharding = state_.arena().sharding()) sharding->after_step();
+  }
+  /// To be called after a replay of launch_step's work: the parameters count as written.
+  void count_replay() {
+    const bool mirrored = mirror_.is_current();
+    for (const nn::LocalSlice& slice : state_.slices()) slice.data.storage()->bump_version();
+    if (mirrored) mirror_.keep();
+  }
+  /// Counts the step; the device may not have begun it yet.
+  void end_step() { norm_.end_step(); }
+  /// Waits for the norms of the ended steps except the `late` latest. Throws if a gradient was not
+  /// finite: that step and later ones have updated nothing, and no longer count.
+  void check_steps(std::size_t late = 0) { norm_.check_steps(late); }
+  void finish_step() {
+    end_step();
+    check_steps();
+  }
+  void zero_grad() const {
+    if (!is_paused()) module_.zero_grad();
+  }
+  /// While *pause is more than 0, step() and zero_grad() do nothing (see Accelerator::accumulate).
+  void set_pause(std::shared_ptr<const int> pause) { pause_ = std::move(pause); }
+
+  double lr() const { return lr_; }
+  void set_lr(double lr) { lr_ = lr; }
+  void set_max_grad_norm(double max_norm) { norm_.set_max_norm(max_norm); }
+  /// Global norm at the last step that was checked, before clipping: block sums in f64, added in a
+  /// fixed order. NaN before the first. Without checks, the first call waits for the device.
+  double grad_norm() const { return norm_.checked(); }
+
+  using ParameterState = OptimizerState::Named;
+  /// The state of every parameter, in the arena's order; no moments if it was never updated.
+  std::vector<ParameterState> state() {
+    check_steps();
+    return state_.state();
+  }
+  /// The same without moments.
+  std::vector<ParameterState> updates() const { return state_.updates(); }
+  const std::vector<std::string>& moment_names() const { return state_.moment_names(); }
+  /// Moments of each of the arena's local slices, by name, (end - begin) each.
+  const std::vector<std::vector<Tensor>>& local_moments() { return state_.local_moments(); }
+  /// Puts back whole moments, shaped like the parameter or flat, for the parameters named. Others
+  /// start anew. Unknown names and other shapes are Error, and then nothing has been changed.
+  void load_state(const std::vector<ParameterState>& states) { state_.load(states); }
+
+ protected:
+  /// A local slice of the arena, of which the segments are updated.
+  struct Run {
+    Tensor data, grad;            // (n)
+    std::vector<Tensor> moments;  // (n) each
+    Tensor rounded;               // (n) bf16, to be written with data; undefined: not wanted
+    StepScalars scalars;
+  };
+  /// `max_grad_norm` and `check_finite`: see GradientNorm.
+  Optimizer(nn::Module& module, double lr, double max_grad_norm, bool check_finite,
+            std::vector<std::string> moment_names)
+      : module_(module),
+        lr_(lr),
+        state_(module, std::move(moment_names)),
+        norm_(state_, max_grad_norm, check_finite),
+        mirror_(state_.arena()) {}
+  /// The values of Run::scalars in update() for a segment of parameters at their update number
+  /// `step`, counted from 1. Their number is constant.
+  virtual std::vector<double> scalars(std::int64_t step) const = 0;
+  virtual void update(Run& run) = 0;
+
+ private:
+  bool is_paused() const { return pause_ && *pause_ > 0; }
+
+  nn::Module& module_;
+  double lr_;
+  std::shared_ptr<const int> pause_;
+  OptimizerState state_;
+  StepPlan plan_;
+  GradientNorm norm_;
+  RoundedMirror mirror_;
+};
+
+}  // namespace ringlet::train

@@ -1,0 +1,100 @@
+// Training steps, captured once for each shape and then replayed (core/device/graph.h). A step that
+// cannot be captured runs without a graph, on the same filled-up batch and so with the same bits.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/base/names.h"
+#include "ringlet/core/base/recently_used.h"
+#include "ringlet/core/device/graph.h"
+#include "ringlet/core/tensor/random.h"
+#include "ringlet/nn/module.h"
+#include "ringlet/train/optimizer/optimizer.h"
+#include "ringlet/train/step/step_key.h"
+
+namespace ringlet::train {
+
+enum class StepGraphMode { automatic, off };
+inline constexpr Names<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
+
+struct StepGraphsOptions {
+  StepGraphMode mode = StepGraphMode::automatic;
+  DType dtype = DType::f32;  // of the activations
+  /// Called once for each reason why steps are not captured, with one line.
+  std::function<void(const std::string&)> on_note = {};
+};
+
+class StepGraphs {
+ public:
+  /// One graph for each key; the least recently used one is evicted.
+  static constexpr std::size_t kMostGraphs = 24;
+
+  /// Enqueues a batch's forward and backward and returns the loss, (). With a key's first batch it
+  /// is called twice, to run and to be captured; later batches do not call it. Its other work on
+  /// the host is therefore not repeated, except for gradients, which are defined after each step.
+  /// Batches of the same shapes must reach the same parameters.
+  using Work = std::function<Tensor(const models::PackedBatch& on_device)>;
+
+  /// For steps of `optimizer` on `module`, which lies on `device`; both outlive this object.
+  StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
+             StepGraphsOptions options = {});
+
+  /// Runs `work` on a batch that lies on the CPU, then the optimizer's prepare_step and
+  /// launch_step; finish_step is left to the caller. The first batch of a key runs, which makes
+  /// plans, and is then captured. Later ones are replayed and take no memory from the device. The
+  /// loss is valid until the next step.
+  Tensor run(const models::PackedBatch& batch, const Work& work);
+
+  /// The same without a graph and on the unchanged batch, for a loss that does not declare that it
+  /// takes a filled-up one; `why` is noted.
+  Tensor run_eagerly(const models::PackedBatch& batch, const Work& work, const std::string& why);
+
+  std::size_t captured() const { return captured_; }  // graphs so far
+  std::size_t replayed() const { return replayed_; }  // steps
+
+ private:
+  struct Step {
+    models::PackedBatch inputs;           // on the device, where a graph reads them
+    Tensor loss = {};                     // (), where the graph writes it
+    std::vector<bool> reached = {};       // the parameters with a gradient after the step
+    std::vector<std::int64_t> plan = {};  // the optimizer's, in the graph
+    std::unique_ptr<DeviceGraph> graph = {};
+  };
+  /// The addresses that a graph contains: if others are in use, it is invalid.
+  using Addresses = std::vector<const void*>;
+
+  bool may_be_graph();
+  Tensor run_first(Step& step, const Work& work);
+  /// Empty, or the reason why there is no graph.
+  std::string capture_step(Step& step, const Work& work);
+  bool prepare_replay(const Step& step);
+  Tensor replay(Step& step);
+  Tensor update(Tensor loss);
+  void give_up(const std::string& why);
+  Addresses addresses() const;
+  std::vector<bool> reached() const;
+  void set_reached(const std::vector<bool>& reached) const;
+  std::string why_not() const;
+  void drop_sidecars() const;
+  void note(const std::string& why);
+
+  nn::Module& module_;
+  Optimizer& optimizer_;
+  Device device_;
+  StepGraphsOptions options_;
+  std::vector<nn::Parameter> parameters_;
+  std::vector<const nn::Module*> modules_;
+  RecentlyUsed<StepKey, Step> steps_{kMostGraphs};
+  Addresses addresses_;
+  SiteKeys keys_;  // of dropout
+  bool gave_up_ = false;
+  std::set<std::string> noted_;
+  std::size_t captured_ = 0, replayed_ = 0;
+};
+
+}  // namespace ringlet::train

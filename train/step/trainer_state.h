@@ -1,0 +1,46 @@
+// The progress of a training, which its checkpoints keep.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "ringlet/core/tensor/random.h"
+#include "ringlet/train/step/task.h"
+#include "ringlet/train/step/trainer_callback.h"
+
+namespace ringlet::train {
+
+/// The evaluation with the best metric so far. No rotation removes the checkpoint of its step.
+struct BestModel {
+  double metric = 0;
+  std::int64_t step = 0;
+  std::filesystem::path output_dir = ".";  // of its checkpoint, from the run's
+  bool operator==(const BestModel&) const = default;
+};
+
+struct TrainerState {
+  std::int64_t step = 0;                      // updates done
+  Position position;                          // of the next step in the data
+  std::vector<Position> more_positions = {};  // of an accelerator's loaders after the first
+  Generator generator;
+  UpdateArguments arguments;  // the task's and the trainer's
+  /// Loss since the last line of metrics.
+  struct LossSum {
+    double sum = 0;
+    std::int64_t steps = 0;
+    bool operator==(const LossSum&) const = default;
+  };
+  LossSum loss;
+  LossSum epoch_loss;  // since the epoch began
+  LossSum run_loss;    // since the first step
+  std::int64_t lone_rows = 0;
+  // With several data sets: loss and run_loss of each.
+  std::vector<LossSum> dataset_losses;
+  std::vector<LossSum> dataset_run_losses;
+  std::optional<BestModel> best = {};
+  CallbackState callbacks = {};
+};
+
+}  // namespace ringlet::train
