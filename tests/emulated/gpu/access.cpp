@@ -87,6 +87,10 @@ void note_open(Warp& warp, const Instruction& at, const Place& place, const Acce
     fault(warp, lane, "ld.nc of bytes that the same launch has written");
   const Stamp* const raced =
       note_access(place.shadow, bytes, actor, writes, at.access.scope, *place.order);
+  if (raced && raced->readers == Readers::pending)
+    fault(warp, lane,
+          std::string(writes ? "a write" : "a read") + " of bytes that a copy of " +
+              describe(*raced, actor) + " writes, which has not waited for it");
   if (raced)
     fault(warp, lane,
           std::string("a race: ") + (writes ? "written" : "read") + " here, accessed by " +
@@ -98,10 +102,10 @@ void note_lanes(Warp& warp, const Instruction& at, Mask mask, const Place& place
                 u32 nbytes, bool writes, const Accessed& accessed) {
   Actor actor = actor_of(warp, 0);
   const std::uint16_t first_thread = actor.thread;
-  for_lanes(mask, [&](int lane) {
+  const auto note = [&](int lane, int reader) {
     const Address address = accessed.address[static_cast<std::size_t>(lane)];
     const Address granule = address / 4 - from / 4;
-    actor.thread = static_cast<std::uint16_t>(first_thread + lane);
+    actor.thread = static_cast<std::uint16_t>(first_thread + reader);
     Granule* const whole = place.shadow.whole + granule;
     bool noted = nbytes % 4 == 0;
     for (u32 i = 0; noted && i < nbytes / 4; ++i)
@@ -111,6 +115,10 @@ void note_lanes(Warp& warp, const Instruction& at, Mask mask, const Place& place
     Place open = place;
     open.shadow = {whole, place.shadow.parts + 4 * granule};
     note_open(warp, at, open, {address, nbytes}, actor, writes);
+  };
+  for_lanes(mask, [&](int lane) {
+    note(lane, lane);
+    if (at.access.of_warp) note(lane, lane ^ 1);  // at least one is not the writer
   });
 }
 
@@ -197,11 +205,27 @@ void count_traffic(const Warp& warp, const Instruction& at, const Accessed& acce
   Addresses addresses;
   for_lanes(mask,
             [&](int lane) { addresses.add(accessed.address[static_cast<std::size_t>(lane)]); });
-  Count& count = launch.counts[static_cast<std::size_t>(&at - launch.kernel.code.data())];
+  Count& count = launch.counts[static_cast<std::size_t>(warp.at - launch.kernel.code.data())];
   addresses.count(count, at.access.space, nbytes, launch.order.operation, writes);
 }
 
 }  // namespace
+
+void mark_pending(Warp& warp, const PendingCopy& copy) {
+  Granule* const whole = warp.block->shared_shadow.data() + copy.address / 4;
+  for (u32 i = 0; i < copy.nbytes / 4; ++i) whole[i].written.readers = Readers::pending;
+  warp.copies.push_back(copy);
+}
+
+void complete_copies(Warp& warp, int lane, u32 groups) {
+  const Actor actor = actor_of(warp, lane);
+  std::erase_if(warp.copies, [&](const PendingCopy& copy) {
+    if (copy.lane != lane || copy.group >= groups) return false;
+    Granule* const whole = warp.block->shared_shadow.data() + copy.address / 4;
+    for (u32 i = 0; i < copy.nbytes / 4; ++i) whole[i].keep(actor, true, Scope::weak);
+    return true;
+  });
+}
 
 Accessed access_memory(Warp& warp, const Instruction& at, Mask mask, bool writes) {
   const u32 nbytes = u32{at.access.bytes} * at.access.elements;

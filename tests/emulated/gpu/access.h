@@ -19,4 +19,10 @@ struct Accessed {
 /// Fault.
 Accessed access_memory(Warp& warp, const Instruction& at, Mask mask, bool writes);
 
+/// After the access of cp.async to shared memory: until its lane has waited for the copy, each
+/// access to the bytes is a fault.
+void mark_pending(Warp& warp, const PendingCopy& copy);
+/// Completes the copies of a lane's first `groups` groups: the lane writes them now.
+void complete_copies(Warp& warp, int lane, std::uint32_t groups);
+
 }  // namespace ringlet::emulated

@@ -39,6 +39,8 @@ InstructionClass class_of(const std::string& opcode) {
   const auto has = [&](const char* part) { return opcode.find(part) != std::string::npos; };
   if (is_one_of(name, {"bra", "ret", "exit", "call"})) return InstructionClass::control;
   if (is_one_of(name, {"bar", "membar", "fence"})) return InstructionClass::barrier;
+  if (name == "ldmatrix") return InstructionClass::shared;
+  if (name == "cp") return has(".global") ? InstructionClass::global : InstructionClass::barrier;
   if (is_one_of(name, {"ld", "st", "atom", "red"})) return class_of_access(opcode);
   if (is_one_of(name, {"mov", "cvta"})) return InstructionClass::move;
   if (is_one_of(name, {"shfl", "vote", "match"})) return InstructionClass::shuffle;
@@ -60,12 +62,9 @@ void add_counts(LaunchCounters& to, const Kernel& kernel, const std::vector<Coun
     const auto which = static_cast<std::size_t>(kernel.classes[at.name]);
     to.warps[which] += count.warps;
     to.lanes[which] += count.lanes;
-    if (at.access.space == Space::shared) {
-      to.bank_passes += count.sectors, to.least_passes += count.least;
-    } else {
-      to.bytes += count.bytes, to.sectors += count.sectors;
-      to.least_sectors += count.least, to.touched_sectors += count.touched;
-    }
+    to.bank_passes += count.passes, to.least_passes += count.least_passes;
+    to.bytes += count.bytes, to.sectors += count.sectors;
+    to.least_sectors += count.least, to.touched_sectors += count.touched;
   }
 }
 

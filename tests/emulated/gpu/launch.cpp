@@ -144,6 +144,8 @@ void Launch::start(Block& block, std::uint32_t index) {
     warp.lanes.assign(1, {0, warp.live, false});
     warp.syncs = 0;
     warp.at_barrier = false;
+    warp.copies.clear();
+    warp.copy_groups.fill(0);
     warp.local.assign(kernel.local_bytes * kLanes, std::byte{0xff});
   }
 }

@@ -23,8 +23,9 @@ struct Actor {
 inline constexpr int kSyncBits = 17;
 inline constexpr std::uint32_t kSyncs = 1u << kSyncBits;
 
-/// The unordered readers that one stamp represents.
-enum class Readers : std::uint8_t { one, of_warp, of_block, of_grid, of_operations };
+/// The unordered readers that one stamp represents; `pending`: the write of a copy that its thread
+/// has not waited for.
+enum class Readers : std::uint8_t { one, of_warp, of_block, pending, of_grid, of_operations };
 
 /// The last read or write.
 struct Stamp {
@@ -78,6 +79,7 @@ inline bool is_before(const Stamp& stamp, const Actor& actor, const Order& order
   if (stamp.operation == 0) return true;
   const bool same_block = stamp.operation == actor.operation && stamp.block == actor.block;
   if (!same_block || stamp.readers >= Readers::of_grid) return order.is_before(stamp, actor);
+  if (stamp.readers == Readers::pending) return false;
   if (stamp.barriers != actor.barriers) return true;
   if (stamp.readers == Readers::of_block) return false;
   if (stamp.thread / kLanes != actor.thread / kLanes) return false;

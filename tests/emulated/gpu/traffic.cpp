@@ -61,11 +61,11 @@ void Addresses::count(Count& to, Space space, std::uint32_t nbytes, OperationId 
                       bool writes) {
   if (space == Space::local || space == Space::parameter) return;
   const std::uint64_t bytes = used_ * nbytes;
-  to.bytes += bytes;
   if (space == Space::shared) {
-    to.least += up(used_, nbytes <= kBank ? kLanes : kLanes * kBank / nbytes);
-    to.sectors += passes(nbytes);
+    to.least_passes += up(used_, nbytes <= kBank ? kLanes : kLanes * kBank / nbytes);
+    to.passes += passes(nbytes);
   } else {
+    to.bytes += bytes;
     to.least += up(bytes, kSectorBytes);
     find_sectors();
     to.sectors += used_;

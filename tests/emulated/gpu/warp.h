@@ -1,6 +1,7 @@
 // A warp: 32 threads of a block with their registers and program positions.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,14 @@ struct Lanes {
   bool waits = false;  // for the other lanes of an instruction that takes several
 };
 
+/// Bytes of shared memory that cp.async writes, by its lane and that lane's number of the group.
+struct PendingCopy {
+  int lane = 0;
+  std::uint32_t group = 0;
+  std::uint64_t address = 0;
+  std::uint32_t nbytes = 0;
+};
+
 struct Warp {
   const Kernel* kernel = nullptr;
   Block* block = nullptr;
@@ -33,6 +42,8 @@ struct Warp {
   bool at_barrier = false;
   const Instruction* at = nullptr;  // for messages
   std::vector<std::byte> local;     // local_bytes of each lane
+  std::vector<PendingCopy> copies;
+  std::array<std::uint32_t, kLanes> copy_groups{};  // that each lane has committed
 
   bool done() const { return lanes.empty(); }
 };

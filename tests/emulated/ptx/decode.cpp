@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "../gpu/counters.h"
+#include "copy_operations.h"
 #include "memory_operations.h"
 #include "operands.h"
 #include "operations.h"
@@ -143,6 +144,10 @@ class Decoder {
       made.kind = Instruction::Kind::exit;
     } else if (name == "ld" || name == "st" || name == "atom" || name == "red") {
       decode_access(made, from, parts);
+    } else if (name == "ldmatrix") {
+      decode_ldmatrix(made, from, parts);
+    } else if (name == "cp") {
+      decode_copy(made, from, parts);
     } else if (name == "bar") {
       decode_barrier(made, from);
     } else if (name == "mma") {
@@ -227,6 +232,61 @@ class Decoder {
     for (std::size_t group = 1; group < from.operands.size(); ++group)
       for (const std::string& text : listed(from.operands[group]))
         made.in.at(next++) = operands_.operand(text, 4);
+  }
+
+  // ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r1, %r2, %r3, %r4}, [%r5]
+  void decode_ldmatrix(Instruction& made, const Statement& from,
+                       const std::vector<std::string>& parts) {
+    const bool transposed = std::count(parts.begin(), parts.end(), "trans") > 0;
+    const auto results = listed(from.operands.at(0));
+    const std::string expected = "ldmatrix.sync.aligned.m8n8.x" + std::to_string(results.size()) +
+                                 (transposed ? ".trans" : "");
+    if (from.opcode != expected + ".shared.b16" && from.opcode != expected + ".shared::cta.b16")
+      throw Undecodable("an instruction that is not known: " + from.opcode);
+    made.kind = Instruction::Kind::converge;
+    made.run = transposed ? &run_ldmatrix<true> : &run_ldmatrix<false>;
+    made.variant = static_cast<std::uint8_t>(results.size());
+    made.access.space = Space::shared;
+    made.access.bytes = 8, made.access.elements = 2;
+    made.access.of_warp = true;
+    for (std::size_t i = 0; i < results.size(); ++i) made.out[i] = operands_.output(results[i], 4);
+    operands_.set_address(made, from.operands.at(1));
+  }
+
+  // cp.async.cg.shared.global [to], [from], 16{, bytes or predicate}; .commit_group; .wait_group n
+  void decode_copy(Instruction& made, const Statement& from,
+                   const std::vector<std::string>& parts) {
+    const auto has = [&](const char* part) {
+      return std::count(parts.begin(), parts.end(), part) > 0;
+    };
+    if (from.opcode == "cp.async.commit_group") {
+      made.run = &run_commit_copies;
+    } else if (from.opcode == "cp.async.wait_all" || from.opcode == "cp.async.wait_group") {
+      made.run = &run_wait_for_copies;
+      made.flag = from.operands.empty();  // wait_all
+      if (!made.flag) made.in[0] = operands_.operand(from.operands[0], 4);
+    } else if (parts.at(1) == "async" && (has("ca") || has("cg")) && has("global")) {
+      decode_copied(made, from, has("cg"));
+    } else {
+      throw Undecodable("an instruction that is not known: " + from.opcode);
+    }
+  }
+  void decode_copied(Instruction& made, const Statement& from, bool past_l1) {
+    const std::uint64_t bytes = std::stoul(from.operands.at(2));
+    if (bytes != 16 && (past_l1 || (bytes != 4 && bytes != 8)))
+      throw Undecodable(from.opcode + " of " + from.operands[2] + " bytes");
+    Instruction source;
+    operands_.set_address(source, from.operands[1]);
+    if (!source.access.wide_address) throw Undecodable("a source of " + from.opcode);
+    made.run = &run_copy;
+    made.access.space = Space::shared;
+    made.access.bytes = bytes == 4 ? 4 : 8, made.access.elements = bytes == 16 ? 2 : 1;
+    operands_.set_address(made, from.operands[0]);
+    made.in[1] = source.in[0], made.source_offset = source.offset;
+    if (from.operands.size() < 4) return;
+    const Register* const limit = operands_.find_register(from.operands[3]);
+    made.flag = limit && limit->bytes == 0;  // a predicate: nothing is read
+    made.in[2] = operands_.operand(from.operands[3], made.flag ? 0 : 4);
   }
 
   void decode_access(Instruction& made, const Statement& from,

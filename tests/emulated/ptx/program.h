@@ -40,6 +40,7 @@ struct Access {
   std::uint8_t elements = 1;  // v2, v4
   bool sign_extends = false;
   bool wide_address = true;  // 64-bit register
+  bool of_warp = false;      // ldmatrix: other lanes receive the bytes
 };
 
 /// An operand: the first word of a register, or -1 - word of a constant.
@@ -62,8 +63,9 @@ struct Instruction {
   std::array<std::uint8_t, 10> in_bytes{};  // of the registers behind stores
   std::array<std::uint8_t, 4> out_bytes{};
   Access access{};
-  std::int64_t offset = 0;   // of an address
-  std::uint32_t target = 0;  // of a branch
+  std::int64_t offset = 0;         // of an address
+  std::int64_t source_offset = 0;  // of the address that cp.async reads
+  std::uint32_t target = 0;        // of a branch
   SourceLine line{};
   std::uint32_t name = 0;  // in Kernel::names
 };
@@ -75,15 +77,16 @@ struct Parameter {
 /// The executions of one instruction over all launches.
 struct Count {
   std::uint64_t warps = 0, lanes = 0;
-  std::uint64_t bytes = 0;    // requested by loads, stores and atomics
-  std::uint64_t sectors = 0;  // global: 32-byte sectors moved; shared: passes over the banks
-  std::uint64_t least = 0;    // the minimum of `sectors` for these bytes
-  std::uint64_t touched = 0;  // global: sectors, each counted once per launch
+  // Requested bytes of global memory, 32-byte sectors moved, their minimum, and the sectors without
+  // repetition in a launch.
+  std::uint64_t bytes = 0, sectors = 0, least = 0, touched = 0;
+  std::uint64_t passes = 0, least_passes = 0;  // over the banks of shared memory
 
   void add(const Count& other) {
     warps += other.warps, lanes += other.lanes;
     bytes += other.bytes, sectors += other.sectors;
     least += other.least, touched += other.touched;
+    passes += other.passes, least_passes += other.least_passes;
   }
 };
 
