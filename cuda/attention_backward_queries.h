@@ -1,8 +1,6 @@
 // First pass of the backward for a tile of 16 queries on tensor cores, keys 32 at a time.
 #pragma once
 
-#include <limits>
-
 #include "ringlet/cuda/attention_forward.h"
 #include "ringlet/cuda/attention_work.h"
 
@@ -33,8 +31,7 @@ RINGLET_WARP_CODE void load_query_pass(const W& warp, Lanes& lanes,
     for (int r = 0; r < 2; ++r) {
       const int row = lane / 4 + 8 * r;
       s.grad[r] = load_along<kHead, W>(grads.row(item.begin + row), lane);
-      // Rows beyond the sentence have P = 0.
-      s.lse[r] = row < item.rows ? lse[row] * kLog2E : std::numeric_limits<float>::infinity();
+      s.lse[r] = row < item.rows ? lse[row] * kLog2E : 0;
     }
   });
 }
@@ -65,8 +62,12 @@ RINGLET_WARP_CODE void query_pass_weights(const W& warp, Lanes& lanes, const Att
     RINGLET_UNROLL
     for (int i = 0; i < 16; ++i) {
       float& p = s.score[i / 4][i % 4];
-      p = W::exp2(p - s.lse[i % 4 / 2]);
-      if (shape.dropout.threshold) s.grad_p[i / 4][i % 4] *= item.kept;
+      float& grad = s.grad_p[i / 4][i % 4];
+      // Rows beyond the sentence have any bias, and repeat the last row: its products may overflow.
+      const int column = i / 8 * 16 + column_of(i / 4, lane % 4, i % 2);
+      const bool real = lane / 4 + i % 4 / 2 * 8 < item.rows && key + column < item.attended;
+      p = real ? W::exp2(p - s.lse[i % 4 / 2]) : 0;
+      grad = real ? grad * item.kept : 0;
     }
     if (shape.dropout.threshold)
       for_dropped(shape, item, key, lane, [&](int n, int i) { s.grad_p[n][i] = 0; });

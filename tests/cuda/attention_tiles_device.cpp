@@ -1,6 +1,9 @@
 // Attention on tensor cores, in short sentences: at the edges of tiles, none, at any address.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "attention_cases.h"
 #include "on_gpu.h"
 
@@ -14,6 +17,12 @@ Tensor shifted(const Tensor& x) {
   Tensor behind = empty({n + 1}, x.dtype(), x.device()).slice(1, n + 1).view(x.shape());
   behind.copy_(x);
   return behind;
+}
+
+void check_finite(const AttentionInputs& in) {
+  const AttentionResults results = by_op(on(default_device(), in));
+  for (const Tensor& x : {results.out, results.lse, results.grad_qkv, results.grad_bias})
+    for (const float value : x.to(DType::f32).to_vector()) REQUIRE(std::isfinite(value));
 }
 
 }  // namespace
@@ -47,4 +56,36 @@ TEST_CASE("cuda: on a GPU, other kernels take what tensor cores cannot: bf16 at 
     CHECK(rows.out.to_vector() != tiles.out.to_vector());
     CHECK(rows.grad_qkv.to_vector() != tiles.grad_qkv.to_vector());
   }
+}
+
+TEST_CASE("cuda: on a GPU, a bias of distances that no sentence has leaves the gradients finite") {
+  if (skipped()) return;
+  for (std::int64_t size : {32, 64}) {
+    const AttentionInputs in = inputs_of({{3, 2}, {}, 2, size, 0.1f, true, DType::bf16});
+    Tensor bias = in.options.relative_bias;
+    // Distances of -2 to 2 are in buckets 0, 1, 2, 17 and 18.
+    for (std::int64_t bucket = 0; bucket < 32; ++bucket)
+      if (bucket % 16 > 2) bias[bucket].fill_(std::numeric_limits<float>::quiet_NaN());
+    check_finite(in);
+  }
+}
+
+// The product of two rows overflows, and dropout removes it. Tiles also multiply rows beyond the
+// last query and key, which it may keep.
+TEST_CASE("cuda: on a GPU, an overflow that dropout removes leaves the gradients finite") {
+  if (skipped()) return;
+  for (std::int64_t size : {32, 64})
+    for (std::int32_t attended : {5, 7}) {
+      AttentionInputs in = inputs_of({{7}, {attended}, 1, size, 0.5f, true, DType::bf16});
+      const std::int64_t last = attended - 1;
+      in.qkv[last].slice(2 * size, 3 * size).fill_(1e20);
+      in.grad[6].fill_(1e20);
+      AttentionInputs wide = in;
+      wide.qkv = in.qkv.to(DType::f64), wide.grad = in.grad.to(DType::f64);
+      wide.options.relative_bias = in.options.relative_bias.to(DType::f64);
+      // Only a kept weight makes the output of query 6 large.
+      while (by_op(wide).out[6].to_vector<double>()[0] > 1e10)
+        in.options.dropout.seed = ++wide.options.dropout.seed;
+      check_finite(in);
+    }
 }
