@@ -184,13 +184,14 @@ class StepCases {
     add_case(
         "attention backward", layers_, draws,
         [this](Tensors& x) -> Tensors {
-          const Tensor bias = mpnet_ ? x[3] : Tensor(), db = mpnet_ ? empty_like(bias) : Tensor();
-          const Tensor dx = attention_backward(x[0], x[2], x[1], batch_.cu_seqlens,
+          const Tensor bias = mpnet_ ? x[4] : Tensor(), db = mpnet_ ? empty_like(bias) : Tensor();
+          const Tensor dx = attention_backward(x[0], x[3], {x[1], x[2]}, batch_.cu_seqlens,
                                                attention_options(bias), {db});
           return mpnet_ ? Tensors{dx, db} : Tensors{dx};
         },
         [=, grad = act(h_)](Tensors& x) -> Tensors {
-          x.insert(x.begin(), {grad(), forward(x)[1]});
+          Tensors y = forward(x);
+          x.insert(x.begin(), {grad(), std::move(y[0]), std::move(y[1])});
           return x;
         });
   }

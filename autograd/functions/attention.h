@@ -13,12 +13,13 @@ inline Variable attention(const Variable& qkv, const Variable& relative_bias,
   options.relative_bias = relative_bias ? relative_bias.tensor() : Tensor();
   const AttentionOutput out = ringlet::attention(qkv.tensor(), cu_seqlens, options);
   options.relative_bias = Tensor();
-  auto backward = [qkv = Saved(qkv), bias = Saved(relative_bias), lse = out.lse, cu_seqlens,
-                   options](const Tensor& grad, Gradients& grads) {
+  auto backward = [qkv = Saved(qkv), bias = Saved(relative_bias), y = Saved(out.out), lse = out.lse,
+                   cu_seqlens, options](const Tensor& grad, Gradients& grads) {
     AttentionOptions now = options;
     if (bias.defined()) now.relative_bias = bias.tensor(grads);
-    Tensor grad_qkv = ringlet::attention_backward(grad, qkv.tensor(grads), lse, cu_seqlens, now,
-                                                  grads[1].sink_of(now.relative_bias));
+    Tensor grad_qkv =
+        ringlet::attention_backward(grad, qkv.tensor(grads), {y.tensor(grads), lse}, cu_seqlens,
+                                    now, grads[1].sink_of(now.relative_bias));
     if (grads[0].needed()) grads[0].set(std::move(grad_qkv));
   };
   return record("attention", out.out, {qkv, relative_bias}, std::move(backward));

@@ -84,28 +84,34 @@ AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,
   return out;
 }
 
-Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& lse,
+Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const AttentionOutput& forward,
                           const Tensor& cu_seqlens, const AttentionOptions& options,
                           Accumulator grad_relative_bias) {
   AttentionBackwardArgs args{};
   args.shape = shape_of(qkv, cu_seqlens, options);
   const AttentionShape& shape = args.shape;
-  check_tensor("attention", "gradient", grad, {shape.tokens, shape.heads * shape.head_size},
-               qkv.dtype(), qkv.device());
-  check_parameter("attention", "lse", lse, {shape.heads, shape.tokens}, qkv);
+  const auto check_output = [&](const char* which, const Tensor& x) {
+    check_tensor("attention", which, x, {shape.tokens, shape.heads * shape.head_size}, qkv.dtype(),
+                 qkv.device());
+  };
+  check_output("gradient", grad);
+  check_output("output", forward.out);
+  check_parameter("attention", "lse", forward.lse, {shape.heads, shape.tokens}, qkv);
   Tensor grad_qkv = empty_like(qkv);
   Tensor partial;
   if (grad_relative_bias) {
     check_parameter("attention", "relative bias", grad_relative_bias.out,
                     {kRelativeBuckets, shape.heads}, qkv);
-    partial = empty({shape.sentences, shape.heads, kRelativeBuckets}, lse.dtype(), qkv.device());
+    partial =
+        empty({shape.sentences, shape.heads, kRelativeBuckets}, forward.lse.dtype(), qkv.device());
     args.grad_relative_bias = grad_relative_bias.bytes();
     args.beta = grad_relative_bias.beta;
     args.partial = partial.mutable_bytes();
   }
   args.grad_qkv = grad_qkv.mutable_bytes();
   args.grad = grad.bytes();
-  args.lse = lse.bytes();
+  args.out = forward.out.bytes();
+  args.lse = forward.lse.bytes();
   attention_backward_kernel(args, qkv.device());
   return grad_qkv;
 }

@@ -43,6 +43,7 @@ struct AttentionBackwardArgs {
   double beta;               // of grad_relative_bias
   void* partial;             // (S, heads, 32) workspace where grad_relative_bias is given
   const void* grad;          // (T, heads d)
+  const void* out;           // (T, heads d), the forward's
   const void* lse;           // (heads, T)
 };
 extern Kernel<AttentionBackwardArgs> attention_backward_kernel;
@@ -68,9 +69,9 @@ struct AttentionOutput {
 /// qkv (T, 3 heads d), cu_seqlens (S + 1) i32: 0, then where each sentence ends.
 AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,
                           const AttentionOptions& options);
-/// Returns grad_qkv. P is computed again from lse; the shares of the sentences in the gradient of
-/// the relative bias are added in order.
-Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& lse,
+/// Returns grad_qkv. P is computed again from the forward's lse; the shares of the sentences in the
+/// gradient of the relative bias are added in order.
+Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const AttentionOutput& forward,
                           const Tensor& cu_seqlens, const AttentionOptions& options,
                           Accumulator grad_relative_bias);
 

@@ -167,7 +167,7 @@ TEST_CASE("a sentence has the same bits alone and among others, on any number of
     const auto forward = attention(qkv, cu_seqlens, options);
     Tensor grad_bias = empty({32, 3}, DType::f32, device);
     const Tensor grad_qkv =
-        attention_backward(grad, qkv, forward.lse, cu_seqlens, options, {grad_bias, 0});
+        attention_backward(grad, qkv, forward, cu_seqlens, options, {grad_bias, 0});
     return std::vector{values(forward.out), values(grad_qkv), values(grad_bias)};
   })[0];
   const AttentionOptions own{3, bias, key, ids_of({6}).to(device)};
@@ -179,23 +179,24 @@ TEST_CASE("the gradient of the relative bias is written or added") {
   const GeneratorGuard guard({.seed = 3});
   const Tensor qkv = normal({9, 3 * 4}), grad = normal({9, 4}), cu_seqlens = ids_of({0, 4, 9});
   const AttentionOptions options{2, normal({32, 2}), {}, {}};
-  const Tensor lse = attention(qkv, cu_seqlens, options).lse;
+  const AttentionOutput forward = attention(qkv, cu_seqlens, options);
   Tensor written = full({32, 2}, 100), added = ones({32, 2});
-  attention_backward(grad, qkv, lse, cu_seqlens, options, {written, 0});
-  attention_backward(grad, qkv, lse, cu_seqlens, options, {added, 1});
+  attention_backward(grad, qkv, forward, cu_seqlens, options, {written, 0});
+  attention_backward(grad, qkv, forward, cu_seqlens, options, {added, 1});
   CHECK(values(added) == values(add(written, ones({32, 2}))));
   CHECK(written[8].to_vector() == std::vector<float>{0, 0});  // no two tokens so far apart
 }
 
 TEST_CASE("attention takes no sentences and empty ones, and says what does not fit") {
   const Tensor none = zeros({0, 12});
-  const auto [out, lse] = attention(none, ids_of({0}), {.heads = 2});
-  CHECK(out.shape() == Shape{0, 4});
-  CHECK(attention_backward(out, none, lse, ids_of({0}), {.heads = 2}, {}).shape() == none.shape());
+  const AttentionOutput empty = attention(none, ids_of({0}), {.heads = 2});
+  CHECK(empty.out.shape() == Shape{0, 4});
+  CHECK(attention_backward(empty.out, none, empty, ids_of({0}), {.heads = 2}, {}).shape() ==
+        none.shape());
   const Tensor table = zeros({32, 2});
   Tensor grad_bias = ones({32, 2});
   const AttentionOptions options{2, table, {}, {}};
-  attention_backward(out, none, lse, ids_of({0, 0}), options, {grad_bias, 0});
+  attention_backward(empty.out, none, empty, ids_of({0, 0}), options, {grad_bias, 0});
   CHECK(grad_bias.to_vector() == std::vector<float>(64, 0));
 
   const Tensor qkv = zeros({3, 12});
@@ -206,8 +207,10 @@ TEST_CASE("attention takes no sentences and empty ones, and says what does not f
   CHECK_THROWS_AS(attention(qkv, ids_of({0, 3}), {2, {}, {}, ids_of({1, 2})}), Error);
   for (const Tensor& wrong : {zeros({3, 2}), zeros({2, 3}, DType::f64),
                               zeros({2, 3}, DType::f32, Device::parse("cpu:2")), Tensor()})
-    CHECK_THROWS_AS(attention_backward(zeros({3, 4}), qkv, wrong, ids_of({0, 3}), {.heads = 2}, {}),
-                    Error);
+    for (const AttentionOutput& forward :
+         {AttentionOutput{zeros({3, 4}), wrong}, AttentionOutput{wrong, zeros({2, 3})}})
+      CHECK_THROWS_AS(
+          attention_backward(zeros({3, 4}), qkv, forward, ids_of({0, 3}), {.heads = 2}, {}), Error);
 }
 
 TEST_CASE("sentences that do not tile the tokens are named") {
@@ -249,7 +252,7 @@ TEST_CASE("some heads of a layer have the dropout of these heads in the whole la
     AttentionOptions options{.heads = heads, .dropout = {.p = 0.3f, .seed = 8, .site = 2}};
     const AttentionOutput whole = attention(qkv, cu_seqlens, options);
     const Tensor whole_grad =
-        attention_backward(grad, qkv, whole.lse, cu_seqlens, options, Accumulator{});
+        attention_backward(grad, qkv, whole, cu_seqlens, options, Accumulator{});
     options.heads = 2;
     for (options.first_head = 0; options.first_head < heads; options.first_head += 2) {
       const std::int64_t begin = options.first_head * size, columns = 2 * size;
@@ -262,7 +265,7 @@ TEST_CASE("some heads of a layer have the dropout of these heads in the whole la
       const AttentionOutput part = attention(of_part(qkv), cu_seqlens, options);
       CHECK(values(part.out) == values(narrow(whole.out, 1, begin, columns)));
       const Tensor part_grad = attention_backward(narrow(grad, 1, begin, columns), of_part(qkv),
-                                                  part.lse, cu_seqlens, options, Accumulator{});
+                                                  part, cu_seqlens, options, Accumulator{});
       CHECK(values(part_grad) == values(of_part(whole_grad)));
     }
   }
@@ -280,7 +283,7 @@ TEST_CASE("an infinite key leaves the gradient of the relative bias finite") {
     const AttentionOptions options{.heads = 1, .relative_bias = bias};
     const Tensor grad_bias = empty({32, 1});
     const AttentionOutput out = attention(x, cu_seqlens, options);
-    attention_backward(grad, x, out.lse, cu_seqlens, options, {grad_bias, 0});
+    attention_backward(grad, x, out, cu_seqlens, options, {grad_bias, 0});
     return values(grad_bias);
   };
   CHECK(gradient(std::numeric_limits<float>::infinity()) == gradient(1e30f));

@@ -60,8 +60,8 @@ std::vector<Draw> draws() {
        [=](const DropoutKey& key) { return attention(qkv, cu_seqlens, options(key)).out; }},
       {"attention_backward",
        [=](const DropoutKey& key) {
-         const Tensor lse = attention(qkv, cu_seqlens, options(key)).lse;
-         return attention_backward(out_grad, qkv, lse, cu_seqlens, options(key), {});
+         const AttentionOutput forward = attention(qkv, cu_seqlens, options(key));
+         return attention_backward(out_grad, qkv, forward, cu_seqlens, options(key), {});
        }},
   };
 }

@@ -47,7 +47,7 @@ AttentionResults by_op(const AttentionInputs& in) {
     accumulator.out = results.grad_bias =
         full(in.options.relative_bias.shape(), 77, forward.lse.dtype(), in.qkv.device());
   results.grad_qkv =
-      attention_backward(in.grad, in.qkv, forward.lse, in.cu_seqlens, in.options, accumulator);
+      attention_backward(in.grad, in.qkv, forward, in.cu_seqlens, in.options, accumulator);
   return results;
 }
 
