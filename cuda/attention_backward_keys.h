@@ -16,7 +16,7 @@ struct KeyPassLane {
   float score[2][4];               // later P after dropout
   float grad_p[2][4];              // later the gradient of the scores
   float grad_key[kHead / 8][4], grad_value[kHead / 8][4];
-  std::uint32_t kept, others;
+  std::uint32_t kept;
 };
 
 template <int kHead, class W, class Lanes>
@@ -53,9 +53,11 @@ RINGLET_WARP_CODE void key_pass_scores(const W& warp, Lanes& lanes, const Attent
   multiply_along<kHead, &Lane::grad_p, &Lane::value, &Lane::grad>(warp, lanes, 2);
   if (shape.dropout.threshold) {
     warp.each(lanes, [&](int lane, Lane& s) { s.kept = kept_bits(shape, item, query, lane); });
-    warp.shuffle_xor(
-        lanes, 4, [](auto& s) { return s.kept; },
-        [](auto& s, std::uint32_t other) { s.others = other; });
+    RINGLET_UNROLL
+    for (int mask = 2; mask <= 4; mask *= 2)
+      warp.shuffle_xor(
+          lanes, mask, [](auto& s) { return s.kept; },
+          [](auto& s, std::uint32_t other) { s.kept |= other; });
   }
 }
 
@@ -77,7 +79,7 @@ RINGLET_WARP_CODE void key_pass_weights(const AttentionShape& shape, const Atten
     const float p = real ? W::exp2(W::fma(score, item.scale * kLog2E, b) - own.lse) : 0;
     score = p;
     if (shape.dropout.threshold) {
-      const bool kept = is_kept(s.kept, s.others, n, i % 4, lane);
+      const bool kept = is_kept(s.kept, n, i % 4, lane);
       score = kept ? p : 0;
       grad = kept ? grad * item.kept : 0;
     }

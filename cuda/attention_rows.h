@@ -62,11 +62,11 @@ struct RowSource {
   }
   RINGLET_WARP_CODE bool kept(int query, int key) const {
     if (shape.dropout.threshold == 0) return true;
-    const PhiloxBlock block = weight_words(shape, item, query, key);
+    const PhiloxBlock block = weight_words(shape, item, query & ~8, key);
     std::uint32_t word = block.word[0];
     RINGLET_UNROLL
     for (int i = 1; i < 4; ++i) word = key % 4 == i ? block.word[i] : word;
-    return word >= shape.dropout.threshold;
+    return keeps(word, query / 8 % 2, shape.dropout);
   }
   RINGLET_WARP_CODE S kept_scale() const {
     return shape.dropout.threshold ? static_cast<S>(shape.dropout.scale) : S{1};

@@ -1,6 +1,6 @@
 // Counter-based randomness: a word depends only on a key and a position, never on the order of
 // calls. Masks are therefore the same on CPU and CUDA, packed or padded, on one rank or many.
-// Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Philox4x32: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,13 @@ inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57u;
 inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9u;
 inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85u;
 inline constexpr int kPhiloxRounds = 10;
+/// Attention weights outnumber all other draws. Seven rounds are the fewest that pass BigCrush in
+/// the paper.
+inline constexpr int kWeightRounds = 7;
 
+template <int kRounds = kPhiloxRounds>
 RINGLET_HOST_DEVICE constexpr PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
-  for (int round = 0; round < kPhiloxRounds; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     const std::uint64_t p0 = std::uint64_t{kPhiloxMultiplier0} * counter.word[0];
     const std::uint64_t p1 = std::uint64_t{kPhiloxMultiplier1} * counter.word[2];
     counter = {{static_cast<std::uint32_t>(p1 >> 32) ^ counter.word[1] ^ key.word[0],
@@ -52,12 +56,13 @@ RINGLET_HOST_DEVICE constexpr PhiloxKey derive_key(std::uint64_t seed, std::uint
   return {{block.word[0], block.word[1]}};
 }
 
-/// The mask of a dropout. The word of an element is word[column % 4] of the block at counter (a, b,
-/// c, column / 4) under derive_key(seed, step, site):
-///   rows of activations: (sentence id, token index, 0, column / 4)
-///   attention weights:   (sentence id, head, query, key / 4)
-/// where sentence id = row in the global batch x 2 + column. An element is kept if its word is >= p
-/// 2^32, and then scaled by 1 / (1 - p); p = 0 keeps all.
+/// The mask of a dropout, from blocks under derive_key(seed, step, site):
+///   rows of activations: word column % 4 at (sentence id, token index, 0, column / 4)
+///   attention weights: a half of word key % 4 at (sentence id, head, query / 16 * 8 + query % 8,
+///     key / 4), with kWeightRounds; the lower half if query % 16 < 8, else the upper one
+/// where sentence id = row in the global batch x 2 + column. A row's element is kept if its word is
+/// >= p 2^32, and then scaled by 1 / (1 - p); p = 0 keeps all. A weight has 16 bits: its p is the
+/// nearest multiple of 2^-16 below 1, in the comparison and in the scale.
 struct DropoutKey {
   float p = 0;  // [0, 1)
   std::uint64_t seed = 0;
@@ -73,8 +78,11 @@ RINGLET_HOST_DEVICE constexpr std::uint32_t dropout_threshold(float p) {
   const auto floor = static_cast<std::uint32_t>(edge);
   return floor + (static_cast<double>(floor) < edge ? 1u : 0u);
 }
-RINGLET_HOST_DEVICE constexpr double dropout_scale(float p) {
-  return 1.0 / (1.0 - static_cast<double>(p));
+RINGLET_HOST_DEVICE constexpr double dropout_scale(double p) { return 1 / (1 - p); }
+/// The p of attention weights.
+RINGLET_HOST_DEVICE constexpr float weight_share(float p) {
+  const auto nearest = static_cast<std::uint32_t>(p * 65536.0 + 0.5);
+  return static_cast<float>(nearest < 65535 ? nearest : 65535) / 65536;
 }
 
 }  // namespace ringlet

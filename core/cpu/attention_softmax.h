@@ -33,16 +33,18 @@ struct Queries {
             key, [](vector_t<S> x) __attribute__((always_inline)) { return x; });
       return;
     }
-    const PhiloxRows rows = philox_rows(schedule, sentence, head, query);
-    for (std::int64_t key = 0; key < keys; key += 4) {
-      u32x16 words[4] = {};
-      philox_words(schedule, rows, static_cast<std::uint64_t>(key / 4), words);
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k)
-        if (key + k < keys)
-          body(
-              key + k, [&](vector_t<S> x)
-                           __attribute__((always_inline)) { return drop(x, words[k], dropout); });
+    const PhiloxRows rows = philox_rows(schedule, sentence, head, query / 16 * 8);
+    for (std::int64_t key = 0; key < keys; key += 8) {
+      u32x16 words[8];
+      weight_words(schedule, rows, static_cast<std::uint64_t>(key / 4), words);
+      const std::int64_t end = keys - key < 8 ? keys - key : 8;
+      for (std::int64_t k = 0; k < end; ++k) {
+        // The first lane's: vectors of f64 have half of the queries.
+        const auto* word = reinterpret_cast<const std::uint32_t*>(words + k) + query % 16;
+        body(
+            key + k, [&](vector_t<S> x)
+                         __attribute__((always_inline)) { return drop(x, word, dropout); });
+      }
     }
   }
 };

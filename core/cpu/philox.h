@@ -90,9 +90,10 @@ RINGLET_INLINE PhiloxRow<Word> philox_row(const PhiloxSchedule& keys, std::uint3
 
 /// The rounds from the fourth on, interleaved for two registers: a single one waits for its
 /// products.
+template <int kRounds = kPhiloxRounds>
 RINGLET_INLINE void last_rounds(const PhiloxSchedule& keys, PhiloxLanes lanes[2]) {
 #pragma GCC unroll 7
-  for (int round = 3; round < kPhiloxRounds; ++round)
+  for (int round = 3; round < kRounds; ++round)
 #pragma GCC unroll 2
     for (int k = 0; k < 2; ++k) {
       PhiloxLanes& x = lanes[k];

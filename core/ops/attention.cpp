@@ -27,7 +27,7 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
   shape.first_head = options.first_head;
   shape.head_size = qkv.size(1) / (3 * heads);
   shape.scale = 1 / std::sqrt(static_cast<double>(shape.head_size));
-  shape.dropout = dropout_of("attention", options.dropout);
+  shape.dropout = weight_dropout("attention", options.dropout);
   shape.dtype = qkv.dtype();
   if (options.relative_bias) {
     check_parameter("attention", "relative bias", options.relative_bias, {kRelativeBuckets, heads},

@@ -27,8 +27,16 @@ Dropout dropout_of(const char* op, const DropoutKey& key) {
   RINGLET_CHECK(key.p >= 0 && key.p < 1, "[", op, "] p is ", key.p, ", expected 0 <= p < 1");
   if (key.p > 0 && !key.at)
     check_not_capturing("dropout, whose masks are another step's next time,");
-  return {derive_key(key.seed, key.step, key.site), dropout_threshold(key.p), dropout_scale(key.p),
-          key.at};
+  return {derive_key(key.seed, key.step, key.site), dropout_threshold(key.p),
+          dropout_scale(static_cast<double>(key.p)), key.at};
+}
+
+Dropout weight_dropout(const char* op, const DropoutKey& key) {
+  Dropout dropout = dropout_of(op, key);
+  const float p = weight_share(key.p);
+  dropout.threshold = dropout_threshold(p);
+  dropout.scale = dropout_scale(static_cast<double>(p));
+  return dropout;
 }
 
 RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,

@@ -41,6 +41,8 @@ RINGLET_HOST_DEVICE PhiloxKey key_of(const Dropout& dropout) {
 }
 /// Throws "[op] ..." unless 0 <= p < 1.
 Dropout dropout_of(const char* op, const DropoutKey& key);
+/// The same of attention weights: the threshold's lower half is 0.
+Dropout weight_dropout(const char* op, const DropoutKey& key);
 
 /// Dropout of rows of activations.
 struct RowDropout : Dropout {

@@ -25,11 +25,12 @@ std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 // Whether DropoutKey's rule keeps a weight.
 bool kept(const DropoutKey& key, std::int32_t sentence, std::int64_t head, std::int64_t query,
           std::int64_t k) {
-  const PhiloxBlock block =
-      philox({{static_cast<std::uint32_t>(sentence), static_cast<std::uint32_t>(head),
-               static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(k / 4)}},
-             derive_key(key.seed, key.step, key.site));
-  return block.word[k % 4] >= dropout_threshold(key.p);
+  const PhiloxBlock block = philox<7>(
+      {{static_cast<std::uint32_t>(sentence), static_cast<std::uint32_t>(head),
+        static_cast<std::uint32_t>(query / 16 * 8 + query % 8), static_cast<std::uint32_t>(k / 4)}},
+      derive_key(key.seed, key.step, key.site));
+  const std::uint32_t half = block.word[k % 4] >> (query % 16 < 8 ? 0 : 16) & 0xffffu;
+  return half >= std::round(key.p * 0x1p16);
 }
 
 struct Case {
@@ -67,7 +68,7 @@ std::vector<double> by_definition(const Case& c, const Tensor& qkv, const Tensor
         for (std::size_t j = 0; j < weight.size(); ++j) {
           const auto k = static_cast<std::int64_t>(j);
           if (key.p > 0 && !kept(key, c.sentence_ids[s], head, q - first, k)) continue;
-          const double p = weight[j] / total * dropout_scale(key.p);
+          const double p = weight[j] / total * (1 / (1 - std::round(key.p * 0x1p16) / 0x1p16));
           for (std::int64_t i = 0; i < c.size; ++i)
             out[static_cast<std::size_t>(q * hidden + head * c.size + i)] +=
                 p * at(first + k, 2, head, i);

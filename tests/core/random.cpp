@@ -21,7 +21,7 @@ bool same(PhiloxKey a, PhiloxKey b) { return a.word[0] == b.word[0] && a.word[1]
 
 }  // namespace
 
-TEST_CASE("philox4x32-10 gives the known answers of Random123") {
+TEST_CASE("philox4x32-10 and -7 give the known answers of Random123") {
   CHECK(words(philox({{0, 0, 0, 0}}, {{0, 0}})) ==
         Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(words(philox({{~0u, ~0u, ~0u, ~0u}}, {{~0u, ~0u}})) ==
@@ -29,6 +29,13 @@ TEST_CASE("philox4x32-10 gives the known answers of Random123") {
   CHECK(words(philox({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
                      {{0xa4093822, 0x299f31d0}})) ==
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  CHECK(words(philox<kWeightRounds>({{0, 0, 0, 0}}, {{0, 0}})) ==
+        Words{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48});
+  CHECK(words(philox<kWeightRounds>({{~0u, ~0u, ~0u, ~0u}}, {{~0u, ~0u}})) ==
+        Words{0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662});
+  CHECK(words(philox<kWeightRounds>({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
+                                    {{0xa4093822, 0x299f31d0}})) ==
+        Words{0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a});
 }
 
 TEST_CASE("a key is one Philox block over step, site and use, keyed by the seed") {
@@ -47,7 +54,16 @@ TEST_CASE("the threshold is p 2^32 rounded up") {
   CHECK(dropout_threshold(0.25f) == 1u << 30);
   CHECK(dropout_threshold(0x1p-33f) == 1);
   CHECK(dropout_threshold(1.0f - 0x1p-24f) == 0xffffff00u);
-  CHECK(dropout_scale(0.75f) == 4.0);
+  CHECK(dropout_scale(0.75) == 4.0);
+}
+
+TEST_CASE("the p of attention weights is the nearest multiple of 2^-16 below 1") {
+  CHECK(weight_share(0.0f) == 0);
+  CHECK(weight_share(0.1f) == 6554 / 65536.0f);
+  CHECK(weight_share(0x1p-18f) == 0);
+  CHECK(weight_share(0x1p-17f) == 0x1p-16f);
+  CHECK(weight_share(1.0f - 0x1p-24f) == 1.0f - 0x1p-16f);
+  CHECK(dropout_threshold(weight_share(0.1f)) == 6554u << 16);
 }
 
 TEST_CASE("each thread has a generator, and a guard puts it back") {

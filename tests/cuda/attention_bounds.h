@@ -85,10 +85,13 @@ struct Bounds {
   void fill_dropout(Row& row, std::uint32_t id, const DropoutKey& key) const {
     row.each([&](std::size_t j, std::int64_t) {
       const PhiloxBlock block =
-          philox({{id, static_cast<std::uint32_t>(row.head), static_cast<std::uint32_t>(row.query),
-                   static_cast<std::uint32_t>(j / 4)}},
-                 derive_key(key.seed, key.step, key.site));
-      row.kept[j] = block.word[j % 4] >= dropout_threshold(c.p) ? dropout_scale(c.p) : 0;
+          philox<7>({{id, static_cast<std::uint32_t>(row.head),
+                      static_cast<std::uint32_t>(row.query / 16 * 8 + row.query % 8),
+                      static_cast<std::uint32_t>(j / 4)}},
+                    derive_key(key.seed, key.step, key.site));
+      const double half = block.word[j % 4] >> (row.query % 16 < 8 ? 0 : 16) & 0xffffu;
+      const double dropped = std::round(c.p * 0x1p16);
+      row.kept[j] = half >= dropped ? 0x1p16 / (0x1p16 - dropped) : 0;
       row.g[j] *= row.kept[j];
       row.of_g[j] *= square(row.kept[j]);
     });
