@@ -18,7 +18,7 @@ constexpr int kWarps = 4;
 __device__ __forceinline__ void check_sentence(const AttentionShape& shape,
                                                const BadInputReport& report) {
   const std::int64_t s = std::int64_t{blockIdx.x} * kWarps + static_cast<int>(threadIdx.x) / kLanes;
-  if (s < shape.sentences && !bounds_of(shape).hold(s))
+  if (blockIdx.y == 0 && s < shape.sentences && !bounds_of(shape).hold(s))
     report(BadInputKind::sentence, s, shape.cu_seqlens[s], shape.cu_seqlens[s + 1]);
 }
 
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
 
 void attention(const AttentionArgs& args, Device device) {
   const AttentionShape& shape = args.shape;
-  const unsigned grid = attention_grid(shape, kWarps);
+  const dim3 grid = attention_grid(shape, kWarps);
   if (takes_tiles(shape, shape.qkv, args.out))
     return launch("attention", device,
                   shape.head_size == 32 ? forward_tiles<32> : forward_tiles<64>, grid,

@@ -1,4 +1,5 @@
-// Backward: the pass over queries, then over keys, then the buckets' sums.
+// Backward: on tensor cores both passes in one launch, else queries and then keys. Then the
+// buckets' sums.
 #include "ringlet/cuda/attention_backward_keys.h"
 #include "ringlet/cuda/attention_backward_queries.h"
 #include "ringlet/cuda/attention_backward_rows.h"
@@ -12,32 +13,26 @@ namespace {
 // Three blocks to a multiprocessor: 12 warps of 168 registers.
 constexpr int kWarps = 4;
 
+// Half of the blocks have keys, which take longer and so come first; the others have queries.
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, 3)
-    query_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ QueryPassMemory<float> memory[kWarps];
+    backward_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ BackwardMemory<float> memory[kWarps];
   with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
-    if (own.item.rows > 0)
+    if (blockIdx.z == 0) {
+      if (own.item.rows > 0) attention_key_pass<kHead>(warp, args, own.item, own);
+    } else if (own.item.rows > 0) {
       attention_query_pass<kHead>(warp, args, work, own.item, own);
-    else
+    } else {
       skip_query_pass<float>(warp, work, own.item);
-  });
-}
-
-// Heads of 64 need more than 168 registers for their two sums, so two blocks fit.
-template <int kHead>
-__global__ void __launch_bounds__(kWarps* kLanes, kHead == 64 ? 2 : 3)
-    key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ BiasMemory<float> memory[kWarps];
-  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
-    if (own.item.rows > 0) attention_key_pass<kHead>(warp, args, work, own.item, own.bias);
+    }
   });
 }
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
     query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ QueryPassMemory<compute_t<T>> memory[kWarps];
+  __shared__ BackwardMemory<compute_t<T>> memory[kWarps];
   with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
     if (own.item.rows > 0)
       attention_query_rows<T>(warp, args, work, own.item, own);
@@ -76,13 +71,15 @@ __global__ void __launch_bounds__(kBucketParts* kLanes)
 
 // ---- launchers ----------------------------------------------------------------------------
 
-using Pass = void (*)(AttentionBackwardArgs, AttentionWork);
-
-void run_passes(Pass queries, Pass keys, const AttentionBackwardArgs& args,
-                const AttentionWork& work, Device device) {
-  const unsigned grid = attention_grid(args.shape, kWarps);
-  launch("attention_backward queries", device, queries, grid, kWarps * kLanes, 0, args, work);
-  launch("attention_backward keys", device, keys, grid, kWarps * kLanes, 0, args, work);
+template <class T>
+void run_rows(const AttentionBackwardArgs& args, AttentionWork work, Device device) {
+  const AttentionShape& shape = args.shape;
+  const Workspace means(
+      device, static_cast<std::size_t>(shape.heads * shape.tokens) * sizeof(compute_t<T>));
+  work.means = means.data();
+  const dim3 grid = attention_grid(shape, kWarps);
+  launch("attention_backward queries", device, query_rows<T>, grid, kWarps * kLanes, 0, args, work);
+  launch("attention_backward keys", device, key_rows<T>, grid, kWarps * kLanes, 0, args, work);
 }
 
 }  // namespace
@@ -93,15 +90,17 @@ void attention_backward(const AttentionBackwardArgs& args, Device device) {
     using S = compute_t<T>;
     const std::int64_t rows = shape.heads * attention_slots(shape);
     const std::int64_t sums = args.grad_relative_bias ? rows * kRelativeBuckets : 0;
-    const Workspace queries(
-        device, static_cast<std::size_t>(shape.heads * shape.tokens) * sizeof(QuerySums<S>));
     const Workspace buckets(device, static_cast<std::size_t>(sums) * sizeof(S));
-    const AttentionWork work{queries.data(), buckets.data()};
-    if (takes_tiles(shape, shape.qkv, args.grad, args.grad_qkv))
-      shape.head_size == 32 ? run_passes(query_tiles<32>, key_tiles<32>, args, work, device)
-                            : run_passes(query_tiles<64>, key_tiles<64>, args, work, device);
-    else
-      run_passes(query_rows<T>, key_rows<T>, args, work, device);
+    const AttentionWork work{nullptr, buckets.data()};
+    if (takes_tiles(shape, shape.qkv, args.grad, args.out, args.grad_qkv)) {
+      dim3 grid = attention_grid(shape, kWarps);
+      grid.z = 2;
+      launch("attention_backward", device,
+             shape.head_size == 32 ? backward_tiles<32> : backward_tiles<64>, grid, kWarps * kLanes,
+             0, args, work);
+    } else {
+      run_rows<T>(args, work, device);
+    }
     if (args.grad_relative_bias)
       launch("attention_backward buckets", device, add_buckets<S>,
              static_cast<unsigned>(shape.heads), kBucketParts * kLanes, 0, args, work);

@@ -35,18 +35,20 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
       weigh_pair(args, from, query, key, distance_to(first) + lane, key < item.attended, s);
     });
   };
-  S mean = 0;
-  for (int first = 0; first < item.attended; first += kLanes) {
-    weigh(first);
-    mean += warp.sum(lanes, [](auto& s) { return s.p * s.grad_p; });
-  }
+  const std::int64_t row = query * out_stride(from.shape);
+  const T *grad = grad_of<T>(args, item) + row, *out = out_of<T>(args, item) + row;
+  warp.each(lanes, [&](int lane, auto& s) {
+    s.p = 0;
+    for (std::int64_t i = lane; i < from.shape.head_size; i += kLanes)
+      s.p = W::fma(W::template widen<S>(grad[i]), W::template widen<S>(out[i]), s.p);
+  });
+  const S mean = warp.sum(lanes, [](auto& s) { return s.p; });
   T* grad_query = grad_part<T>(args, item, 0) + query * qkv_stride(from.shape);
   for (std::int64_t column = 0; column < from.shape.head_size; column += kRowColumns * kLanes) {
     add_rows<1, S>(
         warp, lanes, column, from.shape.head_size, item.attended,
         [&](int first) {
-          // One run of keys is in the lanes still.
-          if (item.attended > kLanes || column > 0) weigh(first);
+          weigh(first);
           warp.each(lanes, [&](int lane, auto& s) {
             s.grad_p = s.p * (s.grad_p - mean);
             if (work.buckets && column == 0)
@@ -59,8 +61,7 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
                   static_cast<S>(from.shape.scale));
   }
   warp.each(lanes, [&](int lane, auto&) {
-    const S lse = static_cast<const S*>(args.lse)[item.lse(from.shape) + query];
-    if (lane == 0) query_sums<S>(work, from.shape, item)[query] = {lse, mean};
+    if (lane == 0) means_of<S>(work, from.shape, item)[query] = mean;
   });
   warp.sync();
 }
@@ -68,7 +69,7 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
 template <class T, class S, class W>
 RINGLET_WARP_CODE void attention_query_rows(const W& warp, const AttentionBackwardArgs& args,
                                             const AttentionWork& work, const AttentionItem& item,
-                                            QueryPassMemory<S>& memory) {
+                                            BackwardMemory<S>& memory) {
   constexpr DistanceRange kAll{-kMiddle, kMiddle};
   const RowSource<T, S, W> from{args.shape, item, memory.bias};
   if (args.shape.relative_bias) fill_bias(warp, memory.bias, args.shape, item.head, kAll, S{1});
@@ -85,7 +86,7 @@ RINGLET_WARP_CODE void attention_key_row(const W& warp, const AttentionBackwardA
                                          const AttentionWork& work, const RowSource<T, S, W>& from,
                                          int key) {
   const AttentionItem& item = from.item;
-  const QuerySums<S>* sums = query_sums<S>(work, from.shape, item);
+  const S* means = means_of<S>(work, from.shape, item);
   T* grad_key = grad_part<T>(args, item, 1) + key * qkv_stride(from.shape);
   T* grad_value = grad_part<T>(args, item, 2) + key * qkv_stride(from.shape);
   typename W::template Lanes<RowLane<S>> lanes{};
@@ -95,7 +96,7 @@ RINGLET_WARP_CODE void attention_key_row(const W& warp, const AttentionBackwardA
       const int query = first + lane;
       const bool real = query < item.length;
       weigh_pair(args, from, query, key, lowest + kLanes - 1 - lane, real, s);
-      s.grad_p = real ? s.p * (s.grad_p - sums[query].mean) : 0;
+      s.grad_p = real ? s.p * (s.grad_p - means[query]) : 0;
       if (real && !from.kept(query, key)) s.p = 0;
     });
   };

@@ -21,14 +21,19 @@ RINGLET_HOST_DEVICE bool keeps(std::uint32_t word, int r, const Dropout& dropout
   return (r == 0 ? word << 16 : word) >= dropout.threshold;
 }
 
+/// For a lane's scores of 16 keys from `key` on, which are four keys of queries g and g + 8.
+RINGLET_WARP_CODE PhiloxBlock words_of_queries(const AttentionShape& shape,
+                                               const AttentionItem& item, int key, int lane) {
+  return weight_words(shape, item, item.begin + lane / 4, key + 4 * (lane % 4));
+}
+
 /// Calls drop(n, i) for each dropped score of a lane (queries, 32 keys from `key` on).
 template <class Drop>
 RINGLET_WARP_CODE void for_dropped(const AttentionShape& shape, const AttentionItem& item, int key,
                                    int lane, Drop drop) {
   RINGLET_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const PhiloxBlock block =
-        weight_words(shape, item, item.begin + lane / 4, key + 16 * half + 4 * (lane % 4));
+    const PhiloxBlock block = words_of_queries(shape, item, key + 16 * half, lane);
     RINGLET_UNROLL
     for (int r = 0; r < 2; ++r) RINGLET_UNROLL
     for (int i = 0; i < 4; ++i)
@@ -37,10 +42,10 @@ RINGLET_WARP_CODE void for_dropped(const AttentionShape& shape, const AttentionI
 }
 
 /// For a lane's transposed scores (keys 2g and 2g + 1 of the tile, 16 queries from `query` on). It
-/// draws one block for itself and lanes ^ 2, ^ 4 and ^ 6; the OR of theirs is what is_kept() takes.
+/// draws one block for itself and lanes ^ 2, ^ 4 and ^ 6; own_kept() takes the OR of theirs.
 /// Bit 8j + 4r + i is set if query 4 (t % 2) + j + 8 r keeps the i-th of the four lanes' keys.
-RINGLET_WARP_CODE std::uint32_t kept_bits(const AttentionShape& shape, const AttentionItem& item,
-                                          int query, int lane) {
+RINGLET_WARP_CODE std::uint32_t kept_of_keys(const AttentionShape& shape, const AttentionItem& item,
+                                             int query, int lane) {
   const int g = lane / 4, t = lane % 4, j = g % 2 * 2 + t / 2;
   const PhiloxBlock block =
       weight_words(shape, item, query + t % 2 * 4 + j, item.begin + g / 2 * 4);
@@ -50,10 +55,9 @@ RINGLET_WARP_CODE std::uint32_t kept_bits(const AttentionShape& shape, const Att
     bits |= static_cast<std::uint32_t>(keeps(block.word[k % 4], k / 4, shape.dropout)) << k;
   return bits << 8 * j;
 }
-/// Whether element 2r + e of product n is kept.
-RINGLET_WARP_CODE bool is_kept(std::uint32_t bits, int n, int i, int lane) {
-  const int j = 2 * n + i % 2, first = lane % 4 / 2 * 4 + lane / 4 % 2 * 2;
-  return bits >> (8 * j + first + i / 2) & 1u;
+/// The lane's own bits of those: 8j + r is set if it keeps element 2r + e of product n, j = 2n + e.
+RINGLET_WARP_CODE std::uint32_t own_kept(std::uint32_t bits, int lane) {
+  return bits >> (lane % 4 / 2 * 4 + lane / 4 % 2 * 2);
 }
 
 }  // namespace ringlet::cuda

@@ -11,13 +11,18 @@
 
 namespace ringlet::cuda {
 
+inline constexpr std::int64_t kMostHeads = 65535;  // a grid's y
+
 void attention_backward(const AttentionBackwardArgs& args, Device device);
 
-inline unsigned attention_grid(const AttentionShape& shape, int warps) {
-  const std::int64_t blocks = attention_blocks(shape, warps);
-  RINGLET_CHECK(blocks <= std::numeric_limits<std::int32_t>::max(), "[attention] ", shape.tokens,
-                " tokens of ", shape.heads, " heads are more than a launch takes");
-  return static_cast<unsigned>(blocks);
+/// As many warps as there can be tiles; y is the head.
+inline dim3 attention_grid(const AttentionShape& shape, int warps) {
+  const std::int64_t slots = attention_slots(shape);
+  RINGLET_CHECK(slots <= std::numeric_limits<std::int32_t>::max() && shape.heads <= kMostHeads,
+                "[attention] ", shape.tokens, " tokens of ", shape.heads,
+                " heads are more than a launch takes");
+  return dim3((static_cast<unsigned>(slots) + warps - 1) / warps,
+              static_cast<unsigned>(shape.heads));
 }
 
 /// Whether the tensor-core kernels can run; `pointers` are all addresses of 16-byte accesses.
@@ -35,16 +40,32 @@ struct BiasMemory {
   S bias[kDistances];
 };
 
+/// The sentence that `slot` belongs to; the lanes of a warp search together.
+__device__ __forceinline__ std::int64_t sentence_of(const AttentionShape& shape, std::int64_t slot,
+                                                    int lane) {
+  std::int64_t first = 0;
+  for (std::int64_t count = shape.sentences; count > 1;) {
+    const std::int64_t step = (count + kLanes - 1) / kLanes, own = step * lane;
+    const bool begun = own < count && first_slot(shape, first + own) <= slot;
+    // Sentences that fall are an error that the forward reports, and stay in bounds here.
+    const std::int64_t skipped = step * __popc(__ballot_sync(kAllLanes, begun) >> 1);
+    first += skipped;
+    count = step < count - skipped ? step : count - skipped;
+  }
+  return first;
+}
+
 /// Calls body(warp, its memory with the item) unless the warp is beyond the last item. The lanes of
 /// a warp stay together; blocks have no barrier.
 template <class Memory, int kWarps, class Body>
 __device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&memory)[kWarps],
                                           Body body) {
   const int number = static_cast<int>(threadIdx.x) / kLanes;
-  const std::int64_t index = std::int64_t{blockIdx.x} * kWarps + number;
-  if (index >= attention_slots(shape) * shape.heads) return;
+  const std::int64_t slot = std::int64_t{blockIdx.x} * kWarps + number;
+  if (slot >= attention_slots(shape)) return;
   const DeviceWarp warp{static_cast<int>(threadIdx.x) % kLanes};
-  const AttentionItem item = attention_item(shape, index);
+  const AttentionItem item = attention_item(shape, static_cast<int>(blockIdx.y), slot,
+                                            sentence_of(shape, slot, warp.lane));
   if (warp.lane == 0) memory[number].item = item;
   warp.sync();
   body(warp, memory[number]);

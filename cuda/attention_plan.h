@@ -19,10 +19,6 @@ RINGLET_HOST_DEVICE std::int64_t first_slot(const AttentionShape& shape, std::in
 RINGLET_HOST_DEVICE std::int64_t attention_slots(const AttentionShape& shape) {
   return shape.tokens > 0 && shape.sentences > 0 ? shape.tokens / kTileRows + shape.sentences : 0;
 }
-/// Blocks of `warps` each that hold them.
-RINGLET_HOST_DEVICE std::int64_t attention_blocks(const AttentionShape& shape, int warps) {
-  return (attention_slots(shape) * shape.heads + warps - 1) / warps;
-}
 
 /// Elements from token to token in qkv and its gradient, and in a (T, heads d) tensor.
 RINGLET_HOST_DEVICE std::int64_t out_stride(const AttentionShape& shape) {
@@ -66,27 +62,12 @@ RINGLET_HOST_DEVICE const T* part_of(const AttentionShape& shape, const Attentio
   return static_cast<const T*>(shape.qkv) + item.part(shape, which);
 }
 
-/// The sentence that `slot` belongs to.
-RINGLET_HOST_DEVICE std::int64_t sentence_of(const AttentionShape& shape, std::int64_t slot) {
-  std::int64_t low = 0, high = shape.sentences;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (first_slot(shape, middle) <= slot)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-/// Item `index` of attention_slots heads. Neighbours share a head, so that they read the same keys.
-RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, std::int64_t index) {
+/// The item of a head's slot, which belongs to `sentence`.
+RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, int head,
+                                                 std::int64_t slot, std::int64_t sentence) {
   AttentionItem item{};
-  const std::int64_t slots = attention_slots(shape);
-  item.index = index;
-  item.head = static_cast<int>(index / slots);
-  const std::int64_t slot = index - item.head * slots;
-  const std::int64_t sentence = sentence_of(shape, slot);
+  item.index = head * attention_slots(shape) + slot;
+  item.head = head;
   if (!bounds_of(shape).hold(sentence)) return item;
   item.first = shape.cu_seqlens[sentence];
   item.length = shape.cu_seqlens[sentence + 1] - shape.cu_seqlens[sentence];

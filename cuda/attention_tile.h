@@ -20,13 +20,13 @@ namespace ringlet::cuda {
 struct HeadRows {
   const char* data;
   int stride;  // bytes from row to row, so that an address is one multiply-add
-  int rows;
+  int last;
   RINGLET_HOST_DEVICE HeadRows(const bfloat16* first, std::int64_t elements, int count)
       : data(reinterpret_cast<const char*>(first)),
         stride(static_cast<int>(elements * 2)),
-        rows(count) {}
+        last(count - 1) {}
   RINGLET_HOST_DEVICE const bfloat16* row(int r) const {
-    return reinterpret_cast<const bfloat16*>(data + std::int64_t{r < rows ? r : rows - 1} * stride);
+    return reinterpret_cast<const bfloat16*>(data + std::int64_t{r < last ? r : last} * stride);
   }
 };
 
@@ -82,13 +82,13 @@ RINGLET_WARP_CODE FragmentB b_of_row(const Along<kHead>& row, int step) {
   return {{row.word[2 * step], row.word[2 * step + 1]}};
 }
 /// Column d / 8 g + j of 16 rows.
-template <int kHead>
+template <int kHead, class W>
 RINGLET_WARP_CODE FragmentB b_of_column(const Across<kHead>& x, int j) {
   FragmentB b;
   RINGLET_UNROLL
   for (int i = 0; i < 2; ++i) {
     const std::uint32_t low = x.word[2 * i][j / 2], high = x.word[2 * i + 1][j / 2];
-    b.word[i] = j % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+    b.word[i] = j % 2 ? W::highs(low, high) : W::lows(low, high);
   }
   return b;
 }
@@ -122,7 +122,7 @@ RINGLET_WARP_CODE void multiply_across(const W& warp, Lanes& lanes, int half) {
   for (int j = 0; j < kHead / 8; ++j)
     warp.mma(lanes, [&](auto& s) {
       return Mma{(s.*kTo)[j], a_of_scores<W>((s.*kScores)[2 * half], (s.*kScores)[2 * half + 1]),
-                 b_of_column((s.*kX)[half], j)};
+                 b_of_column<kHead, W>((s.*kX)[half], j)};
     });
 }
 

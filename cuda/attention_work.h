@@ -1,37 +1,55 @@
-// Shared by both passes of the backward. The first pass has a tile of queries and all keys. It
-// writes the gradient of the queries, each query's mean of grad P under P, and the gradient of the
-// relative bias by bucket. The second pass has a tile of keys and all queries, and writes the
-// gradients of keys and values. So each sum has one owner, which adds in order.
+// Shared by both passes of the backward. One pass has a tile of queries and all keys, and writes
+// the gradients of the queries and, by bucket, of the relative bias. The other pass has a tile of
+// keys and all queries, and writes the gradients of keys and values. So each sum has one owner,
+// which adds in order. Each query's mean of grad P under P, which both passes need, is the dot
+// product of the output and its gradient.
 #pragma once
 
 #include "ringlet/cuda/attention_bias.h"
 #include "ringlet/cuda/attention_plan.h"
+#include "ringlet/cuda/attention_tile.h"
 #include "ringlet/cuda/warp.h"
 
 namespace ringlet::cuda {
 
-/// Memory on the device that the first pass fills for the second.
+/// Memory on the device that the passes fill.
 struct AttentionWork {
-  void* queries;  // (heads, T) of QuerySums
+  void* means;    // (heads, T) f32 (f64), from rows of queries for rows of keys
   void* buckets;  // (heads slots, 32) f32 (f64); null if the bias needs no gradient
 };
-
-/// Per query: its log-sum-exp (tiles: times log2 e) and its mean of grad P.
 template <class S>
-struct alignas(2 * sizeof(S)) QuerySums {
-  S lse, mean;
-};
-template <class S>
-RINGLET_HOST_DEVICE QuerySums<S>* query_sums(const AttentionWork& work, const AttentionShape& shape,
-                                             const AttentionItem& item) {
-  return static_cast<QuerySums<S>*>(work.queries) + item.lse(shape);
+RINGLET_HOST_DEVICE S* means_of(const AttentionWork& work, const AttentionShape& shape,
+                                const AttentionItem& item) {
+  return static_cast<S*>(work.means) + item.lse(shape);
 }
 
-/// Shared memory of a warp of the first pass.
+/// Of a tile of queries: their log-sum-exps times log2 e, and their means of grad P.
+struct alignas(16) QuerySums {
+  float lse[kTileRows], mean[kTileRows];
+};
+
+/// Fills the means of 16 queries. `grad` and `out` of lane g are rows row(0, g) and row(1, g) of
+/// the tile; their products have the means on their diagonals.
+template <int kHead, class Lane, class W, class Lanes, class Row>
+RINGLET_WARP_CODE void fill_means(const W& warp, Lanes& lanes, QuerySums& sums, Row row) {
+  multiply_along<kHead, &Lane::score, &Lane::grad, &Lane::out>(warp, lanes, 2);
+  warp.each(lanes, [&](int lane, Lane& s) {
+    const int g = lane / 4;
+    if (lane % 4 != g / 2) return;
+    RINGLET_UNROLL
+    for (int n = 0; n < 2; ++n)
+      sums.mean[row(n, g)] = g % 2 ? s.score[n][2 * n + 1] : s.score[n][2 * n];
+  });
+  warp.sync();
+}
+
+/// Shared memory of a warp.
 template <class S>
-struct QueryPassMemory {
+struct BackwardMemory {
   AttentionItem item;
   S bias[kDistances];
+  QuerySums sums;
+  // Of the pass over queries:
   S by_distance[kDistances];  // gradient of the bias
   S skewed[16][32];           // of a tile, one column per distance
 };
@@ -62,6 +80,10 @@ RINGLET_HOST_DEVICE S sum_buckets(const S* buckets, std::int64_t slots, std::int
 template <class T>
 RINGLET_HOST_DEVICE const T* grad_of(const AttentionBackwardArgs& args, const AttentionItem& item) {
   return static_cast<const T*>(args.grad) + item.out(args.shape);
+}
+template <class T>
+RINGLET_HOST_DEVICE const T* out_of(const AttentionBackwardArgs& args, const AttentionItem& item) {
+  return static_cast<const T*>(args.out) + item.out(args.shape);
 }
 template <class T>
 RINGLET_HOST_DEVICE T* grad_part(const AttentionBackwardArgs& args, const AttentionItem& item,

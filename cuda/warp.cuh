@@ -71,6 +71,13 @@ struct DeviceWarp {
     return word;
   }
 
+  static __device__ __forceinline__ std::uint32_t lows(std::uint32_t a, std::uint32_t b) {
+    return __byte_perm(a, b, 0x5410);
+  }
+  static __device__ __forceinline__ std::uint32_t highs(std::uint32_t a, std::uint32_t b) {
+    return __byte_perm(a, b, 0x7632);
+  }
+
   static __device__ __forceinline__ float maximum_of(float a, float b) { return fmaxf(a, b); }
   static __device__ __forceinline__ double maximum_of(double a, double b) { return fmax(a, b); }
   static __device__ __forceinline__ float fma(float a, float b, float c) {

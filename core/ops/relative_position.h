@@ -3,6 +3,7 @@
 // maximal distance 128.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "ringlet/core/base/host_device.h"
@@ -19,9 +20,12 @@ RINGLET_HOST_DEVICE constexpr int relative_position_bucket(std::int64_t distance
   const std::int64_t n = distance < 0 ? -distance : distance;
   if (n < 8) return side + static_cast<int>(n);
   if (n >= 128) return side + 15;
-  int bucket = 8;
-  for (std::int64_t edge = 128; n * n >= edge; edge *= 2) ++bucket;
-  return side + (bucket < 15 ? bucket : 15);
+  const auto square = static_cast<unsigned>(n * n);
+#if defined(__CUDA_ARCH__)
+  return side + 33 - __clz(static_cast<int>(square));
+#else
+  return side + 1 + std::bit_width(square);
+#endif
 }
 
 }  // namespace ringlet

@@ -114,16 +114,29 @@ struct Bounds {
     lses[place] = kRoots * std::sqrt(row.of_lse);
   }
 
-  void add_gradients(Row& row, Values& sums, Values& sizes) {
-    const auto n = static_cast<double>(row.attended);
-    double size = 0;
+  // The mean is the product of the output, which has its weights' errors, and its gradient.
+  void add_mean(Row& row) const {
+    const double adds = roundings.sum(static_cast<double>(row.attended)) + 4;
+    double dot = 0;
+    for (std::int64_t i = 0; i < c.size; ++i) {
+      double y = 0, size = 0;
+      row.each([&](std::size_t j, std::int64_t token) {
+        const double term = row.p[j] * row.kept[j] * at(token, 2, row.head, i);
+        y += term, size += std::abs(term);
+      });
+      const double g = grad[out_index(row.first + row.query, row.head, i)];
+      dot += std::abs(g * y);
+      row.of_mean += square(g * y * result) + square(unit * g * size) * adds;
+    }
+    row.of_mean += square(unit * dot) * static_cast<double>(c.size);
     row.each([&](std::size_t j, std::int64_t) {
-      const double pg = row.p[j] * row.g[j];
-      size += std::abs(pg);
-      row.of_mean += square(pg) * (row.of_s[j] + square(unit)) + square(row.p[j]) * row.of_g[j];
+      row.of_mean += square(row.p[j] * row.g[j]) * (row.of_s[j] + square(unit) + square(weights));
     });
-    row.of_mean += square(row.mean) * row.of_lse + square(unit * size) * roundings.sum(n);
-    row.of_mean *= kShares;
+    row.of_mean = kShares * (row.of_mean + square(row.mean) * row.of_lse);
+  }
+
+  void add_gradients(Row& row, Values& sums, Values& sizes) {
+    add_mean(row);
     Values of_bucket(kRelativeBuckets), ds_of(of_bucket), p_of(of_bucket);
     row.each([&](std::size_t j, std::int64_t token) {
       const double ds = row.p[j] * (row.g[j] - row.mean);

@@ -23,7 +23,7 @@ TEST_CASE("where sentences lie is found past the 32-bit range of elements") {
   shape.heads = 12;
   shape.head_size = 64;
   const cuda::AttentionItem item =
-      cuda::attention_item(shape, 12 * cuda::attention_slots(shape) - 1);
+      cuda::attention_item(shape, 11, cuda::attention_slots(shape) - 1, 1);
   CHECK(item.head == 11);
   CHECK(item.first + item.begin == 2'000'000'016);
   CHECK(item.rows == 4);

@@ -33,6 +33,14 @@ TEST_CASE("cuda: on a GPU, attention on tensor cores is the CPU's at the edges o
     check_on_device({{1, 16, 33}, {1, 15, 17}, 1, size, 0.1f, true, DType::bf16});
 }
 
+TEST_CASE("cuda: on a GPU, attention finds the sentences of its tiles among more than 32 squared") {
+  if (skipped()) return;
+  std::vector<std::int32_t> lengths(1100);
+  for (std::size_t i = 0; i < lengths.size(); i += 63) lengths[i] = static_cast<int>(i % 19) + 1;
+  lengths.back() = 17;
+  check_on_device({lengths, {}, 1, 32, 0.1f, true, DType::bf16});
+}
+
 TEST_CASE("cuda: on a GPU, no sentences and empty ones have a bias gradient of 0") {
   if (skipped()) return;
   for (DType dtype : {DType::f32, DType::bf16})
