@@ -19,6 +19,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
     backward_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ BackwardMemory<float> memory[kWarps];
   with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0 && is_long(own.item)) return;
     if (blockIdx.z == 0) {
       if (own.item.rows > 0) attention_key_pass<kHead>(warp, args, own.item, own);
     } else if (own.item.rows > 0) {
@@ -93,6 +94,7 @@ void attention_backward(const AttentionBackwardArgs& args, Device device) {
     const Workspace buckets(device, static_cast<std::size_t>(sums) * sizeof(S));
     const AttentionWork work{nullptr, buckets.data()};
     if (takes_tiles(shape, shape.qkv, args.grad, args.out, args.grad_qkv)) {
+      attention_backward_long(args, work, device);
       dim3 grid = attention_grid(shape, kWarps);
       grid.z = 2;
       launch("attention_backward", device,

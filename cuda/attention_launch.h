@@ -13,7 +13,12 @@ namespace ringlet::cuda {
 
 inline constexpr std::int64_t kMostHeads = 65535;  // a grid's y
 
+struct AttentionWork;
+
 void attention_backward(const AttentionBackwardArgs& args, Device device);
+/// The backward of long sentences on tensor cores, which the other kernel leaves out.
+void attention_backward_long(const AttentionBackwardArgs& args, const AttentionWork& work,
+                             Device device);
 
 /// As many warps as there can be tiles; y is the head.
 inline dim3 attention_grid(const AttentionShape& shape, int warps) {

@@ -9,6 +9,8 @@
 namespace ringlet::cuda {
 
 inline constexpr int kTileRows = 16;  // queries (or keys) of a warp
+/// The keys of a sentence whose tiles warps take alone. Blocks share the keys of longer ones.
+inline constexpr int kShortKeys = 64;
 
 /// The first slot of sentence `s`. A sentence has one slot more than whole tiles, which is enough
 /// for any length and any first token.
@@ -54,6 +56,9 @@ struct AttentionItem {
     return head * shape.tokens + first;
   }
 };
+
+/// Padding does not count, so that a sentence has the same bits without it.
+RINGLET_HOST_DEVICE bool is_long(const AttentionItem& item) { return item.attended > kShortKeys; }
 
 /// q, k or v of this head in the sentence's first token.
 template <class T>

@@ -41,6 +41,38 @@ TEST_CASE("cuda: on a GPU, attention finds the sentences of its tiles among more
   check_on_device({lengths, {}, 1, 32, 0.1f, true, DType::bf16});
 }
 
+TEST_CASE("cuda: on a GPU, attention on tensor cores is the CPU's beyond 64 tokens") {
+  if (skipped()) return;
+  for (std::int64_t size : {32, 64}) {
+    check_on_device({{64, 65, 3, 128, 129}, {}, 1, size, 0.1f, true, DType::bf16});
+    check_on_device({{193, 66}, {64, 65}, 2, size, 0, false, DType::bf16});
+  }
+  check_on_device({{384}, {}, 1, 64, 0.1f, true, DType::bf16});
+}
+
+TEST_CASE("cuda: on a GPU, a sentence has the same bits alone, in a batch and padded") {
+  if (skipped()) return;
+  const std::vector<std::int32_t> lengths{70, 9, 64, 200}, attended{66, 9, 50, 131};
+  const AttentionInputs all =
+      on(default_device(), inputs_of({lengths, attended, 2, 64, 0.1f, true, DType::bf16}));
+  // The padding's gradient is 0.
+  std::int32_t begin = 0;
+  for (std::size_t s = 0; s < lengths.size(); begin += lengths[s++])
+    if (attended[s] < lengths[s]) all.grad.slice(begin + attended[s], begin + lengths[s]).fill_(0);
+  const AttentionResults together = by_op(all);
+  begin = 0;
+  for (std::size_t s = 0; s < lengths.size(); begin += lengths[s++]) {
+    const auto at = static_cast<std::int64_t>(s);
+    const std::int32_t end = begin + attended[s];
+    AttentionInputs one = all;
+    one.qkv = all.qkv.slice(begin, end), one.grad = all.grad.slice(begin, end);
+    one.cu_seqlens = tensor(std::vector<std::int32_t>{0, attended[s]}, {2}).to(default_device());
+    one.options.sentence_ids = all.options.sentence_ids.slice(at, at + 1);
+    one.options.lengths = Tensor();
+    CHECK(by_op(one).grad_qkv.to_vector() == together.grad_qkv.slice(begin, end).to_vector());
+  }
+}
+
 TEST_CASE("cuda: on a GPU, no sentences and empty ones have a bias gradient of 0") {
   if (skipped()) return;
   for (DType dtype : {DType::f32, DType::bf16})
