@@ -1,7 +1,9 @@
-// Forward, and the family's entries. A warp takes 16 queries of one head of one sentence.
+// Forward, and the family's entries. A warp takes 16 queries of one head of one sentence, or a
+// block takes 64 of a longer one.
 #include "ringlet/core/ops/attention.h"
 
 #include "ringlet/cuda/attention_forward.h"
+#include "ringlet/cuda/attention_forward_block.cuh"
 #include "ringlet/cuda/attention_launch.h"
 #include "ringlet/cuda/attention_rows.h"
 #include "ringlet/cuda/bad_input.h"
@@ -24,12 +26,29 @@ __device__ __forceinline__ void check_sentence(const AttentionShape& shape,
 
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, 3)
-    forward_tiles(const AttentionArgs args, const BadInputReport report) {
+    forward_tiles(const AttentionArgs args, const MixedGrid grid, const BadInputReport report) {
   check_sentence(args.shape, report);
-  __shared__ BiasMemory<float> memory[kWarps];
-  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
-    if (own.item.rows > 0) attention_forward_tile<kHead>(warp, args, own.item, own.bias);
-  });
+  __shared__ union {
+    BiasMemory<float> warps[kWarps];
+    ForwardBlockMemory<kHead> block;
+  } memory;
+  const std::int64_t place = std::int64_t{blockIdx.x} - (grid.blocks_first ? 0 : grid.warp_blocks);
+  if (place >= 0 && place < grid.blocks) {
+    const int lane = static_cast<int>(threadIdx.x) % kLanes;
+    const AttentionItem item =
+        attention_item(args.shape, static_cast<int>(blockIdx.y), place,
+                       sentence_of(args.shape, place, lane, grid.of_blocks), grid.of_blocks);
+    if (item.rows == 0 || is_for_warp(item)) return;
+    if (threadIdx.x == 0) memory.block.item = item;
+    __syncthreads();
+    return attention_forward_block(args, memory.block);
+  }
+  const auto by_warp = [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0 && is_for_warp(own.item))
+      attention_forward_tile<kHead>(warp, args, own.item, own.bias);
+  };
+  with_item(args.shape, memory.warps, by_warp, grid.of_warps,
+            std::int64_t{blockIdx.x} - (grid.blocks_first ? grid.blocks : 0));
 }
 
 template <class T>
@@ -46,14 +65,16 @@ __global__ void __launch_bounds__(kWarps* kLanes)
 
 void attention(const AttentionArgs& args, Device device) {
   const AttentionShape& shape = args.shape;
-  const dim3 grid = attention_grid(shape, kWarps);
-  if (takes_tiles(shape, shape.qkv, args.out))
+  if (takes_tiles(shape, shape.qkv, args.out)) {
+    const MixedGrid grid = mixed_grid(shape, kWarps);
     return launch("attention", device,
-                  shape.head_size == 32 ? forward_tiles<32> : forward_tiles<64>, grid,
-                  kWarps * kLanes, 0, args, BadInputReport(device));
+                  shape.head_size == 32 ? forward_tiles<32> : forward_tiles<64>,
+                  checked_grid(shape, grid.warp_blocks + grid.blocks), kWarps * kLanes, 0, args,
+                  grid, BadInputReport(device));
+  }
   dispatch_floating("attention", shape.dtype, [&]<class T>() {
-    launch("attention", device, forward_rows<T>, grid, kWarps * kLanes, 0, args,
-           BadInputReport(device));
+    launch("attention", device, forward_rows<T>, attention_grid(shape, kWarps), kWarps * kLanes, 0,
+           args, BadInputReport(device));
   });
 }
 

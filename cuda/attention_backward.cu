@@ -16,18 +16,20 @@ constexpr int kWarps = 4;
 // Half of the blocks have keys, which take longer and so come first; the others have queries.
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, 3)
-    backward_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
+    backward_tiles(const AttentionBackwardArgs args, const AttentionWork work,
+                   const SlotRule rule) {
   __shared__ BackwardMemory<float> memory[kWarps];
-  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
-    if (own.item.rows > 0 && is_long(own.item)) return;
+  const auto body = [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0 && !is_for_warp(own.item)) return;
     if (blockIdx.z == 0) {
       if (own.item.rows > 0) attention_key_pass<kHead>(warp, args, own.item, own);
     } else if (own.item.rows > 0) {
       attention_query_pass<kHead>(warp, args, work, own.item, own);
-    } else {
+    } else if (rule.shift == kEveryTile.shift) {
       skip_query_pass<float>(warp, work, own.item);
     }
-  });
+  };
+  with_item(args.shape, memory, body, rule);
 }
 
 template <class T>
@@ -83,6 +85,19 @@ void run_rows(const AttentionBackwardArgs& args, AttentionWork work, Device devi
   launch("attention_backward keys", device, key_rows<T>, grid, kWarps * kLanes, 0, args, work);
 }
 
+void run_tiles(const AttentionBackwardArgs& args, const AttentionWork& work, std::size_t nbytes,
+               Device device) {
+  const MixedGrid mixed = mixed_grid(args.shape, kWarps);
+  if (work.buckets && mixed.of_warps.shift != kEveryTile.shift)  // slots without a tile have no warp
+    RINGLET_CUDA(cudaMemsetAsync(work.buckets, 0, nbytes, current_stream(device)));
+  attention_backward_long(args, work, mixed, device);
+  dim3 grid = checked_grid(args.shape, mixed.warp_blocks);
+  grid.z = 2;
+  launch("attention_backward", device,
+         args.shape.head_size == 32 ? backward_tiles<32> : backward_tiles<64>, grid,
+         kWarps * kLanes, 0, args, work, mixed.of_warps);
+}
+
 }  // namespace
 
 void attention_backward(const AttentionBackwardArgs& args, Device device) {
@@ -94,12 +109,7 @@ void attention_backward(const AttentionBackwardArgs& args, Device device) {
     const Workspace buckets(device, static_cast<std::size_t>(sums) * sizeof(S));
     const AttentionWork work{nullptr, buckets.data()};
     if (takes_tiles(shape, shape.qkv, args.grad, args.out, args.grad_qkv)) {
-      attention_backward_long(args, work, device);
-      dim3 grid = attention_grid(shape, kWarps);
-      grid.z = 2;
-      launch("attention_backward", device,
-             shape.head_size == 32 ? backward_tiles<32> : backward_tiles<64>, grid, kWarps * kLanes,
-             0, args, work);
+      run_tiles(args, work, buckets.nbytes(), device);
     } else {
       run_rows<T>(args, work, device);
     }

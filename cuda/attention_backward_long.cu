@@ -16,16 +16,19 @@ inline constexpr unsigned kLongBytes = kDistances * sizeof(float) +
 // Three blocks to a multiprocessor: 12 warps of 168 registers.
 template <int kHead>
 __global__ void __launch_bounds__(kTileThreads, 3)
-    long_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
+    long_tiles(const AttentionBackwardArgs args, const AttentionWork work, const SlotRule rule) {
   extern __shared__ __align__(128) char shared[];
-  const AttentionShape& shape = args.shape;
+  const int thread = static_cast<int>(threadIdx.x), slot = static_cast<int>(blockIdx.x / 2);
   const AttentionItem tile =
-      long_tile(shape, static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.x / 2));
-  if (tile.rows <= 0) return;
-  const int thread = static_cast<int>(threadIdx.x);
+      attention_item(args.shape, static_cast<int>(blockIdx.y), slot,
+                     sentence_of(args.shape, slot, thread % kLanes, rule), rule);
+  if (tile.rows == 0 || is_for_warp(tile)) return;
+  AttentionBackwardArgs own = args;
+  own.shape.dropout.key = key_of(args.shape.dropout);  // loaded once
+  own.shape.dropout.key_at = nullptr;
   float* const bias = reinterpret_cast<float*>(shared);
   const LongBackward block{
-      args, tile, shared + kDistances * sizeof(float), bias, thread / kLanes, thread % kLanes};
+      own, tile, shared + kDistances * sizeof(float), bias, thread / kLanes, thread % kLanes};
   if (blockIdx.x % 2 == 0) return long_keys<kHead>(block);
   auto* buckets = static_cast<float*>(work.buckets);
   if (buckets) buckets += tile.index * kRelativeBuckets;
@@ -35,16 +38,11 @@ __global__ void __launch_bounds__(kTileThreads, 3)
 }  // namespace
 
 void attention_backward_long(const AttentionBackwardArgs& args, const AttentionWork& work,
-                             Device device) {
-  const AttentionShape& shape = args.shape;
-  const dim3 grid(static_cast<unsigned>(2 * most_long_tiles(shape)),
-                  static_cast<unsigned>(shape.heads));
-  if (shape.head_size == 32)
-    launch("attention_backward long", device, long_tiles<32>, grid, kTileThreads, kLongBytes<32>,
-           args, work);
-  else
-    launch("attention_backward long", device, long_tiles<64>, grid, kTileThreads, kLongBytes<64>,
-           args, work);
+                             const MixedGrid& grid, Device device) {
+  const bool narrow = args.shape.head_size == 32;
+  launch("attention_backward long", device, narrow ? long_tiles<32> : long_tiles<64>,
+         checked_grid(args.shape, 2 * grid.blocks), kTileThreads,
+         narrow ? kLongBytes<32> : kLongBytes<64>, args, work, grid.of_blocks);
 }
 
 }  // namespace ringlet::cuda

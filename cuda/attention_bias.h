@@ -10,6 +10,8 @@
 
 namespace ringlet::cuda {
 
+inline constexpr float kLog2E = 1.44269504088896340736f;
+inline constexpr float kLn2 = 0.69314718055994530942f;
 inline constexpr int kFar = 128;                    // beyond this distance the bias is constant
 inline constexpr int kMiddle = kFar + 31;           // element of distance 0
 inline constexpr int kDistances = 2 * kMiddle + 2;  // whole 16-byte vectors
@@ -57,6 +59,17 @@ RINGLET_WARP_CODE void fill_bias(const W& warp, S* bias, const AttentionShape& s
   });
   warp.sync();
 }
+
+#if defined(__CUDACC__)
+/// The same for all distances by a whole block, without a barrier.
+__device__ __forceinline__ void fill_block_bias(float* bias, const AttentionShape& shape,
+                                                std::int64_t head, float factor) {
+  const float* table = static_cast<const float*>(shape.relative_bias) + head;
+  for (int d = static_cast<int>(threadIdx.x) - kMiddle; d <= kMiddle;
+       d += static_cast<int>(blockDim.x))
+    bias[kMiddle + d] = table[relative_position_bucket(d) * shape.heads] * factor;
+}
+#endif
 
 /// The first |distance| of bucket 8 to 15 of a side, e.g. 91 / 2^(7/2 - bucket / 2 + 4), rounded
 /// up.

@@ -16,6 +16,45 @@ RINGLET_HOST_DEVICE PhiloxBlock weight_words(const AttentionShape& shape, const 
                                  static_cast<std::uint32_t>(key / 4)}},
                                key_of(shape.dropout));
 }
+/// The same for many keys of a query: the first three rounds, as far as no key is in them.
+struct WeightRow {
+  std::uint32_t first, second, third[3];
+  PhiloxKey key;  // of the fourth round
+
+  /// The words of keys 4 `group` to 4 `group` + 3.
+  RINGLET_HOST_DEVICE PhiloxBlock words(int group) const {
+    const std::uint64_t p1 =
+        std::uint64_t{kPhiloxMultiplier1} * (first ^ static_cast<std::uint32_t>(group));
+    const std::uint64_t p0 =
+        std::uint64_t{kPhiloxMultiplier0} * (static_cast<std::uint32_t>(p1 >> 32) ^ second);
+    return philox<kWeightRounds - 3>(
+        {{static_cast<std::uint32_t>(p1) ^ third[0], third[1],
+          static_cast<std::uint32_t>(p0 >> 32) ^ third[2], static_cast<std::uint32_t>(p0)}},
+        key);
+  }
+};
+RINGLET_HOST_DEVICE WeightRow weight_row(const AttentionShape& shape, const AttentionItem& item,
+                                         int query) {
+  // Of counters (id, head, query, 0): words 1 and 3 of a round are products of the one before.
+  const PhiloxKey key = key_of(shape.dropout);
+  const auto key_at = [&](std::uint32_t round) {
+    return PhiloxKey{{key.word[0] + round * kPhiloxWeyl0, key.word[1] + round * kPhiloxWeyl1}};
+  };
+  const std::uint64_t p0 = std::uint64_t{kPhiloxMultiplier0} * item.id;
+  const std::uint64_t p1 =
+      std::uint64_t{kPhiloxMultiplier1} * static_cast<std::uint32_t>(query / 16 * 8 + query % 8);
+  const auto head = static_cast<std::uint32_t>(shape.first_head + item.head);
+  const std::uint64_t q0 = std::uint64_t{kPhiloxMultiplier0} *
+                           (static_cast<std::uint32_t>(p1 >> 32) ^ head ^ key.word[0]);
+  const std::uint64_t q1 =
+      std::uint64_t{kPhiloxMultiplier1} *
+      (static_cast<std::uint32_t>(q0 >> 32) ^ static_cast<std::uint32_t>(p0) ^ key_at(1).word[1]);
+  return {static_cast<std::uint32_t>(p0 >> 32) ^ key.word[1],
+          static_cast<std::uint32_t>(p1) ^ key_at(1).word[0],
+          {static_cast<std::uint32_t>(q1 >> 32) ^ key_at(2).word[0], static_cast<std::uint32_t>(q1),
+           static_cast<std::uint32_t>(q0) ^ key_at(2).word[1]},
+          key_at(3)};
+}
 /// Whether a word keeps the weight of `query` + 8 r.
 RINGLET_HOST_DEVICE bool keeps(std::uint32_t word, int r, const Dropout& dropout) {
   return (r == 0 ? word << 16 : word) >= dropout.threshold;

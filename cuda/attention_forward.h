@@ -10,8 +10,6 @@
 namespace ringlet::cuda {
 
 inline constexpr int kKeySpan = 32;
-inline constexpr float kLog2E = 1.44269504088896340736f;
-inline constexpr float kLn2 = 0.69314718055994530942f;
 
 /// A lane's registers, for queries g and g + 8 (r = 0, 1).
 template <int kHead>

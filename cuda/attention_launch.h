@@ -18,16 +18,17 @@ struct AttentionWork;
 void attention_backward(const AttentionBackwardArgs& args, Device device);
 /// The backward of long sentences on tensor cores, which the other kernel leaves out.
 void attention_backward_long(const AttentionBackwardArgs& args, const AttentionWork& work,
-                             Device device);
+                             const MixedGrid& grid, Device device);
 
-/// As many warps as there can be tiles; y is the head.
-inline dim3 attention_grid(const AttentionShape& shape, int warps) {
-  const std::int64_t slots = attention_slots(shape);
-  RINGLET_CHECK(slots <= std::numeric_limits<std::int32_t>::max() && shape.heads <= kMostHeads,
+inline dim3 checked_grid(const AttentionShape& shape, std::int64_t blocks) {
+  RINGLET_CHECK(blocks <= std::numeric_limits<std::int32_t>::max() && shape.heads <= kMostHeads,
                 "[attention] ", shape.tokens, " tokens of ", shape.heads,
                 " heads are more than a launch takes");
-  return dim3((static_cast<unsigned>(slots) + warps - 1) / warps,
-              static_cast<unsigned>(shape.heads));
+  return dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(shape.heads));
+}
+/// As many warps as there can be tiles; y is the head.
+inline dim3 attention_grid(const AttentionShape& shape, int warps) {
+  return checked_grid(shape, (attention_slots(shape) + warps - 1) / warps);
 }
 
 /// Whether the tensor-core kernels can run; `pointers` are all addresses of 16-byte accesses.
@@ -47,11 +48,11 @@ struct BiasMemory {
 
 /// The sentence that `slot` belongs to; the lanes of a warp search together.
 __device__ __forceinline__ std::int64_t sentence_of(const AttentionShape& shape, std::int64_t slot,
-                                                    int lane) {
+                                                    int lane, SlotRule rule = kEveryTile) {
   std::int64_t first = 0;
   for (std::int64_t count = shape.sentences; count > 1;) {
     const std::int64_t step = (count + kLanes - 1) / kLanes, own = step * lane;
-    const bool begun = own < count && first_slot(shape, first + own) <= slot;
+    const bool begun = own < count && first_slot(shape, first + own, rule) <= slot;
     // Sentences that fall are an error that the forward reports, and stay in bounds here.
     const std::int64_t skipped = step * __popc(__ballot_sync(kAllLanes, begun) >> 1);
     first += skipped;
@@ -61,16 +62,17 @@ __device__ __forceinline__ std::int64_t sentence_of(const AttentionShape& shape,
 }
 
 /// Calls body(warp, its memory with the item) unless the warp is beyond the last item. The lanes of
-/// a warp stay together; blocks have no barrier.
+/// a warp stay together; blocks have no barrier. `block`: counted from the first with `rule`.
 template <class Memory, int kWarps, class Body>
 __device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&memory)[kWarps],
-                                          Body body) {
+                                          Body body, SlotRule rule = kEveryTile,
+                                          std::int64_t block = blockIdx.x) {
   const int number = static_cast<int>(threadIdx.x) / kLanes;
-  const std::int64_t slot = std::int64_t{blockIdx.x} * kWarps + number;
-  if (slot >= attention_slots(shape)) return;
+  const std::int64_t slot = block * kWarps + number;
+  if (slot >= attention_slots(shape, rule)) return;
   const DeviceWarp warp{static_cast<int>(threadIdx.x) % kLanes};
   const AttentionItem item = attention_item(shape, static_cast<int>(blockIdx.y), slot,
-                                            sentence_of(shape, slot, warp.lane));
+                                            sentence_of(shape, slot, warp.lane, rule), rule);
   if (warp.lane == 0) memory[number].item = item;
   warp.sync();
   body(warp, memory[number]);

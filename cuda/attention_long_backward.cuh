@@ -7,8 +7,8 @@
 #include "ringlet/cuda/attention_bias.h"
 #include "ringlet/cuda/attention_dropout.h"
 #include "ringlet/cuda/attention_forward.h"
-#include "ringlet/cuda/attention_long.cuh"
 #include "ringlet/cuda/attention_work.h"
+#include "ringlet/cuda/tile.cuh"
 #include "ringlet/cuda/warp.cuh"
 
 namespace ringlet::cuda {
@@ -30,14 +30,14 @@ struct LongBackward {
   template <int kHead>
   __device__ __forceinline__ void copy_part(std::uint32_t to, int which, int first, int end) const {
     const std::int64_t stride = qkv_stride(args.shape);
-    copy_tile<kHead, kTile, kTileThreads>(
+    copy_tile<kHead, kBlockRows, kTileThreads>(
         to, part_of<bfloat16>(args.shape, tile, which) + first * stride, stride, end - first);
   }
   /// The same of a (T, heads d) tensor.
   template <int kHead>
   __device__ __forceinline__ void copy_output(std::uint32_t to, const void* from, int first) const {
     const std::int64_t stride = out_stride(args.shape);
-    copy_tile<kHead, kTile, kTileThreads>(
+    copy_tile<kHead, kBlockRows, kTileThreads>(
         to, static_cast<const bfloat16*>(from) + tile.out(args.shape) + first * stride, stride,
         tile.length - first);
   }
@@ -55,6 +55,14 @@ struct LongBackward {
                     : 0;
   }
 };
+
+/// The 16 rows of a warp; `rows` may be 0 or less.
+__device__ __forceinline__ AttentionItem rows_of_warp(AttentionItem tile, int warp) {
+  tile.begin += kTileRows * warp;
+  const int left = tile.length - tile.begin;
+  tile.rows = left < kTileRows ? left : kTileRows;
+  return tile;
+}
 
 /// The dot products of rows `row` + g and `row` + g + 8 of two tiles, on lane t = g / 2: diagonals
 /// of products.

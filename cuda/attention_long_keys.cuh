@@ -10,7 +10,7 @@ namespace ringlet::cuda {
 template <int kHead>
 inline constexpr unsigned kKeyStage = 3 * kTileBytes<kHead>;
 template <int kHead>
-inline constexpr unsigned kKeyBlockBytes = 2 * kKeyStage<kHead> + kTile * sizeof(LongSums);
+inline constexpr unsigned kKeyBlockBytes = 2 * kKeyStage<kHead> + kBlockRows * sizeof(LongSums);
 
 template <int kHead>
 struct KeyRows {
@@ -85,7 +85,7 @@ __device__ __forceinline__ void add_queries(const LongBackward& block, const Att
                                             KeyRows<kHead>& own) {
   const LaneOffsets<kHead> offsets(block.lane);
 #pragma unroll 1
-  for (int i = 0; i < kTile / kTileRows; ++i) {
+  for (int i = 0; i < kBlockRows / kTileRows; ++i) {
     if (query + i * kTileRows >= keys.length) return;
     const std::uint32_t queries = stage + i * kTileRows * kHead * 2;
     const std::uint32_t grads = queries + kTileBytes<kHead>;
@@ -138,11 +138,11 @@ __device__ __forceinline__ void long_keys(const LongBackward& block) {
     load_rows<kHead>(own.value, second + kTileBytes<kHead>, row, 2, 1, block.lane);
   }
   std::uint32_t stage = memory;
-  for (int query = 0; query < queries; query += kTile) {
+  for (int query = 0; query < queries; query += kBlockRows) {
     wait_for_copies<0>();
     __syncthreads();
     const std::uint32_t next = 2 * memory + kKeyStage<kHead> - stage;
-    if (query + kTile < queries) copy_queries<kHead>(block, next, query + kTile);
+    if (query + kBlockRows < queries) copy_queries<kHead>(block, next, query + kBlockRows);
     fill_sums<kHead>(block, stage, query, sums);
     __syncthreads();
     if (keys.begin < keys.attended) add_queries<kHead>(block, keys, stage, query, sums, own);

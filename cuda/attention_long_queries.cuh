@@ -109,7 +109,7 @@ __device__ __forceinline__ void add_keys(const LongBackward& block, const Attent
                                          QueryRows<kHead>& own) {
   const LaneOffsets<kHead> offsets(block.lane);
 #pragma unroll 1
-  for (int i = 0; i < kTile / kTileRows; ++i, key += kTileRows) {
+  for (int i = 0; i < kBlockRows / kTileRows; ++i, key += kTileRows) {
     if (key >= queries.attended) return;
     const std::uint32_t keys = stage + i * kTileRows * kHead * 2;
     float score[2][4], grad[2][4];
@@ -176,13 +176,13 @@ __device__ __forceinline__ void long_queries(const LongBackward& block, float* b
   load_query_rows<kHead>(block, queries, memory, own);
   if (buckets) clear_sums(*sums, block.lane);
   std::uint32_t stage = memory;
-  for (int key = 0; key < queries.attended; key += kTile) {
+  for (int key = 0; key < queries.attended; key += kBlockRows) {
     if (key > 0) {
       wait_for_copies<0>();
       __syncthreads();
     }
     const std::uint32_t next = 2 * memory + kQueryStage<kHead> - stage;
-    if (key + kTile < queries.attended) copy_keys<kHead>(block, next, key + kTile);
+    if (key + kBlockRows < queries.attended) copy_keys<kHead>(block, next, key + kBlockRows);
     if (queries.rows > 0)
       add_keys<kHead>(block, queries, stage, key, sums, buckets != nullptr, own);
     stage = next;

@@ -60,20 +60,14 @@ __device__ __forceinline__ void multiply(float (&c)[4], const Words<4>& a, std::
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b0), "r"(b1));
 }
 
-/// c = a b
-__device__ __forceinline__ void set_product(float (&c)[4], const Words<4>& a, std::uint32_t b0,
-                                            std::uint32_t b1) {
+/// c = a b.
+__device__ __forceinline__ void multiply_anew(float (&c)[4], const Words<4>& a, std::uint32_t b0,
+                                              std::uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
       "{%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
       : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b0), "r"(b1),
         "f"(0.0f));
-}
-/// Two numbers as bf16, the first one lower.
-__device__ __forceinline__ std::uint32_t pack(float low, float high) {
-  std::uint32_t word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
 }
 
 /// The byte of 16-byte chunk `chunk` of row `row` in a tile of rows of kHead (32 or 64) bf16. Eight

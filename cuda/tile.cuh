@@ -2,17 +2,14 @@
 // products of 16 rows have the order of row_of_column(), in which a lane has four adjacent ones.
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include "ringlet/cuda/attention_tile.h"
 #include "ringlet/cuda/tensor_core.cuh"
+#include "ringlet/cuda/warp.cuh"
 
 namespace ringlet::cuda {
 
-inline constexpr int kTile = 64;          // rows
-inline constexpr int kTileThreads = 128;  // of a block
 template <int kHead>
-inline constexpr std::uint32_t kTileBytes = kTile* kHead * 2;
+inline constexpr std::uint32_t kTileBytes = kBlockRows* kHead * 2;
 
 /// A lane's bytes in a tile for 16 rows in that order. 16 columns further is the offset ^ 32.
 template <int kHead>
@@ -49,8 +46,8 @@ __device__ __forceinline__ void multiply_rows(float (&c)[2][4], const Words<4> (
   for (int step = 0; step < kHead / 16; ++step) {
     const Words<4> b = load_matrices(rows + (along ^ static_cast<std::uint32_t>(step << 5)));
     if (step == 0) {
-      set_product(c[0], a[0], b.word[0], b.word[1]);
-      set_product(c[1], a[0], b.word[2], b.word[3]);
+      multiply_anew(c[0], a[0], b.word[0], b.word[1]);
+      multiply_anew(c[1], a[0], b.word[2], b.word[3]);
     } else {
       multiply(c[0], a[step], b.word[0], b.word[1]);
       multiply(c[1], a[step], b.word[2], b.word[3]);
@@ -71,8 +68,8 @@ __device__ __forceinline__ void multiply_columns(float (&c)[kHead / 8][4], const
 
 /// Two products as operand a across their 16 columns.
 __device__ __forceinline__ Words<4> pack_products(const float (&c)[2][4]) {
-  return {{pack(c[0][0], c[0][1]), pack(c[0][2], c[0][3]), pack(c[1][0], c[1][1]),
-           pack(c[1][2], c[1][3])}};
+  return {{DeviceWarp::pack(c[0][0], c[0][1]), DeviceWarp::pack(c[0][2], c[0][3]),
+           DeviceWarp::pack(c[1][0], c[1][1]), DeviceWarp::pack(c[1][2], c[1][3])}};
 }
 
 /// Stores the first `rows` of a warp's 16 rows, times factor, through memory for 16 rows that this
@@ -89,7 +86,7 @@ __device__ __forceinline__ void store_rows(bfloat16* to, std::int64_t elements, 
     for (int r = 0; r < 2; ++r)
       *reinterpret_cast<std::uint32_t*>(memory + tile_byte<kHead>(stride * g + further * r, j) +
                                         4 * t) =
-          pack(sums[j][2 * r] * factor, sums[j][2 * r + 1] * factor);
+          DeviceWarp::pack(sums[j][2 * r] * factor, sums[j][2 * r + 1] * factor);
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < 16 * kChunks / kLanes; ++i) {
