@@ -1,4 +1,4 @@
-"""The mutants of cuda/ and comm/: each barrier, release, acquire, bounds test and event wait, taken out."""
+"""The mutants of cuda/ and comm/: each barrier, release, acquire, bounds test, copy wait and event wait, taken out."""
 
 import dataclasses
 import glob
@@ -15,6 +15,7 @@ KINDS = {
         (r"__syncthreads\(\);", ";"),
         (r"__syncthreads_and\(", "static_cast<bool>("),
     ]),
+    "copy wait": (DEVICE_FILES, [(r"wait_for_copies<\d>\(\);", ";")]),
     "warp barrier": (DEVICE_FILES, [(r"\bwarp\.sync\(\);|__syncwarp\(\);", ";")]),
     "release": (DEVICE_FILES, [(r"st\.release\.gpu", "st.relaxed.gpu"), (r"signals_\.raise\([^;]*\);", ";")]),
     "acquire": (DEVICE_FILES, [

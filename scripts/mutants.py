@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutants of cuda/ and comm/ on the emulated GPU: mutants.py BUILD [OPTIONS].
 
-Takes each barrier, release, acquire, bounds test and event wait out in turn, recompiles the objects that it
+Takes each barrier, release, acquire, bounds test and wait out in turn, recompiles the objects that it
 is in and runs the emulated programs in BUILD (`ninja -C BUILD emulated` made them) whose kernels reach its
 line, until a test fails. Results are appended to a file of BUILD/mutants: a later run continues with those that lack
 one. --report prints the table. tests/emulated/survivors.txt states the reasons of survivors."""
