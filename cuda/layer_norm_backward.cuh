@@ -1,5 +1,5 @@
 // The gradients of a LayerNorm, for rows of up to kPlanColumns columns: one block of threads per
-// kLayerNormBlock rows, divided by layer_norm_plan.h.
+// group of rows, as layer_norm_plan.h divides them.
 #pragma once
 
 #include "ringlet/cuda/layer_norm_plan.h"
@@ -67,23 +67,22 @@ __device__ __forceinline__ void sum_columns(S (&totals)[kPlanRows][2], S* exchan
     for (int i = 0; i < 2 * kPlanRows; ++i) flat[i] += exchange[w * 2 * kPlanRows + i];
 }
 
+/// partial (groups, 2, C): the column sums of each group for weight and bias.
 template <class T, bool kVector>
 __global__ void __launch_bounds__(kPlanThreads)
-    layer_norm_backward_rows(LayerNormBackwardArgs args, LayerNormPlan plan) {
+    layer_norm_backward_rows(LayerNormBackwardArgs args, LayerNormPlan plan,
+                             compute_t<T>* partial) {
   using S = compute_t<T>;
   constexpr int V = kPack<T>;
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   S* const exchange = reinterpret_cast<S*>(shared_bytes);
-  S* const columns = exchange + plan.exchange();  // (groups, 2, plan.column_places())
 
-  const auto thread = static_cast<int>(threadIdx.x);
-  const int group = thread / plan.group_threads, inside = thread % plan.group_threads;
-  const std::int64_t column = std::int64_t{inside} * V;
+  const std::int64_t column = std::int64_t{threadIdx.x} * V;
   const bool wanted = args.grad_residual || args.grad_x;
   S weight[V], sum_weight[V] = {}, sum_bias[V] = {};
   load_row<kVector>(static_cast<const S*>(args.weight), column, args.columns, weight);
 
-  const std::int64_t first = std::int64_t{blockIdx.x} * kLayerNormBlock + group * plan.rows();
+  const std::int64_t first = std::int64_t{blockIdx.x} * plan.rows();
   for (int batch = 0; batch * kPlanRows < plan.rows(); ++batch) {
     const std::int64_t row = first + batch * kPlanRows;
     S g[kPlanRows][V], n[kPlanRows][V], totals[kPlanRows][2] = {};
@@ -109,7 +108,8 @@ __global__ void __launch_bounds__(kPlanThreads)
       }
     }
     if (!wanted) continue;
-    sum_columns(totals, exchange + plan.exchange_place(batch, group), inside / kWarp, plan.warps());
+    sum_columns(totals, exchange + plan.exchange_place(batch),
+                static_cast<int>(threadIdx.x) / kWarp, plan.warps());
     if (args.grad_x) kept = kept_rows<kPlanRows, V>(args.dropout, row, args.rows, column);
 #pragma unroll
     for (int r = 0; r < kPlanRows; ++r) {
@@ -120,37 +120,21 @@ __global__ void __launch_bounds__(kPlanThreads)
     }
   }
 
-  if (!args.grad_weight && !args.grad_bias) return;
-  plan.pack = V;  // known to the compiler
-  const int places = plan.column_places();
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    const int place = plan.column_place(inside * V + i);
-    columns[2 * group * places + place] = sum_weight[i];
-    columns[(2 * group + 1) * places + place] = sum_bias[i];
-  }
-  __syncthreads();
-  S* partial = static_cast<S*>(args.partial) + std::int64_t{blockIdx.x} * 2 * args.columns;
-  for (int which = 0; which < 2; ++which, partial += args.columns)
-    for (int at = thread; at < args.columns; at += plan.threads()) {
-      const S* sums = columns + which * places + plan.column_place(at);
-      S total = *sums;
-      for (int other = 1; other < plan.groups; ++other) total += *(sums += 2 * places);
-      partial[at] = total;
-    }
+  if (!partial) return;
+  partial += std::int64_t{blockIdx.x} * 2 * args.columns;
+  store_row<kVector>(partial, column, args.columns, sum_weight);
+  store_row<kVector>(partial + args.columns, column, args.columns, sum_bias);
 }
 
 template <class T>
-void launch_layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {
-  using S = compute_t<T>;
-  const std::int64_t blocks = layer_norm_blocks(args.rows);
-  const LayerNormPlan plan = layer_norm_plan(blocks, args.columns, kPack<T>);
+void launch_layer_norm_backward(const LayerNormBackwardArgs& args, Device device,
+                                const LayerNormPlan& plan, compute_t<T>* partial) {
   const bool vector = rows_fit_packs<T>(args.columns, args.grad, args.z, args.weight, args.grad_x,
-                                        args.grad_residual);
+                                        args.grad_residual, partial);
   launch("layer_norm_backward", device,
          vector ? layer_norm_backward_rows<T, true> : layer_norm_backward_rows<T, false>,
-         static_cast<unsigned>(blocks), static_cast<unsigned>(plan.threads()),
-         static_cast<std::size_t>(plan.shared()) * sizeof(S), args, plan);
+         static_cast<unsigned>(plan.parts(args.rows)), static_cast<unsigned>(plan.threads),
+         static_cast<std::size_t>(plan.exchange()) * sizeof(compute_t<T>), args, plan, partial);
 }
 
 }  // namespace ringlet::cuda

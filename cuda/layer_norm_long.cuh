@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(kThreads) layer_norm_backward_long(LayerNormBa
 
 /// partial (blocks, 2, C): thread i has one column of one block.
 template <class T>
-__global__ void layer_norm_long_columns(LayerNormBackwardArgs args, std::int64_t blocks) {
+__global__ void layer_norm_long_columns(LayerNormBackwardArgs args, std::int64_t blocks,
+                                        compute_t<T>* partial) {
   using S = compute_t<T>;
   grid_stride(blocks * args.columns, [&](std::int64_t i) {
     const std::int64_t block = i / args.columns, column = i % args.columns;
@@ -62,21 +63,22 @@ __global__ void layer_norm_long_columns(LayerNormBackwardArgs args, std::int64_t
       sum_weight = multiply_add(g[0], n[0], sum_weight);
       sum_bias += g[0];
     }
-    S* const partial = static_cast<S*>(args.partial) + 2 * block * args.columns + column;
-    partial[0] = sum_weight;
-    partial[args.columns] = sum_bias;
+    S* const at = partial + 2 * block * args.columns + column;
+    at[0] = sum_weight;
+    at[args.columns] = sum_bias;
   });
 }
 
 template <class T>
-void launch_layer_norm_backward_long(const LayerNormBackwardArgs& args, Device device) {
+void launch_layer_norm_backward_long(const LayerNormBackwardArgs& args, Device device,
+                                     compute_t<T>* partial) {
   const std::int64_t blocks = layer_norm_blocks(args.rows);
   if (args.grad_residual || args.grad_x)
     launch("layer_norm_backward", device, layer_norm_backward_long<T>, grid_for(args.rows, 1),
            kThreads, 0, args);
-  if (args.grad_weight || args.grad_bias)
+  if (partial)
     launch("layer_norm_backward", device, layer_norm_long_columns<T>,
-           grid_for(blocks * args.columns), kThreads, 0, args, blocks);
+           grid_for(blocks * args.columns), kThreads, 0, args, blocks, partial);
 }
 
 }  // namespace ringlet::cuda

@@ -47,9 +47,11 @@ void layer_norm(const LayerNormArgs& args, Device device) {
 template <class T, class S = scalar_t<T>>
 void layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {
   const std::int64_t blocks = layer_norm_blocks(args.rows), columns = args.columns;
-  for_each(device, blocks, kGrain / (kLayerNormBlock * columns) + 1,
-           [&](std::int64_t block) { backward_block<T>(args, block); });
-  const S* partial = static_cast<const S*>(args.partial);
+  const Scratch memory(static_cast<std::size_t>(blocks * 2 * columns) * sizeof(S));
+  S* const partial = memory.as<S>();  // (blocks, 2, C)
+  for_each(device, blocks, kGrain / (kLayerNormBlock * columns) + 1, [&](std::int64_t block) {
+    backward_block<T>(args, block, partial + 2 * block * columns);
+  });
   parallel_for(device, columns, kGrain / (blocks + 1) + 1,
                [&](std::int64_t begin, std::int64_t end) {
                  add_partials(static_cast<S*>(args.grad_weight), args.beta_weight, partial, blocks,

@@ -69,9 +69,10 @@ RINGLET_INLINE void write_row(const BackwardRow<T>& row, T* grad_z, T* grad_x,
       });
 }
 
-// The rows of one block, in pairs: their gradients, and the block's share of the column sums.
+// The rows of one block, in pairs: their gradients, and the block's column sums for weight and
+// bias, `sums` (2, C).
 template <class T, class S = scalar_t<T>>
-void backward_block(const LayerNormBackwardArgs& args, std::int64_t block) {
+void backward_block(const LayerNormBackwardArgs& args, std::int64_t block, S* sums) {
   const std::int64_t columns = args.columns, begin = block * kLayerNormBlock;
   const std::int64_t end =
       args.rows - begin < kLayerNormBlock ? args.rows : begin + kLayerNormBlock;
@@ -79,8 +80,7 @@ void backward_block(const LayerNormBackwardArgs& args, std::int64_t block) {
   const PhiloxSchedule output_keys = schedule(key_of(args.output_dropout));
   const Scratch memory(static_cast<std::size_t>(3 * row_words(columns)) * sizeof(std::uint32_t));
   std::uint32_t* words = memory.as<std::uint32_t>();
-  S* sum_weight = static_cast<S*>(args.partial) + 2 * block * columns;
-  memset(static_cast<void*>(sum_weight), 0, static_cast<std::size_t>(2 * columns) * sizeof(S));
+  memset(static_cast<void*>(sums), 0, static_cast<std::size_t>(2 * columns) * sizeof(S));
 
   const auto row = [&](std::int64_t r, std::uint32_t* output_words) -> BackwardRow<T> {
     const bool drops = args.output_dropout.threshold > 0;
@@ -97,7 +97,7 @@ void backward_block(const LayerNormBackwardArgs& args, std::int64_t block) {
     BackwardRow<T> all[kRows] = {row(first, words + row_words(columns))};
     if constexpr (kRows > 1) all[1] = row(first + 1, words + 2 * row_words(columns));
     S means[kRows][2];
-    reduce_rows<kRows>(all, sum_weight, sum_weight + columns, columns, means);
+    reduce_rows<kRows>(all, sums, sums + columns, columns, means);
     for (int k = 0; k < kRows; ++k) {
       const std::int64_t r = first + k;
       T* grad_x = row_of<T>(args.grad_x, r, columns);

@@ -30,7 +30,7 @@ LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bia
   return args;
 }
 
-// Checks the arguments that all backwards share, allocates the workspace and runs.
+// Checks the arguments that all backwards share, and runs.
 void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& z,
                   const Tensor& rstd, const Tensor& weight, Accumulator grad_weight,
                   Accumulator grad_bias) {
@@ -41,13 +41,10 @@ void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& 
   if (grad_weight) check_like(kOp, "gradient of weight", grad_weight.out, weight);
   if (grad_bias) check_like(kOp, "gradient of bias", grad_bias.out, weight);
   check_parameter(kOp, "rstd", rstd, {args.rows}, grad);
-  Tensor partial =
-      empty({layer_norm_blocks(args.rows), 2, args.columns}, weight.dtype(), grad.device());
   args.grad_weight = grad_weight.bytes();
   args.grad_bias = grad_bias.bytes();
   args.beta_weight = grad_weight.beta;
   args.beta_bias = grad_bias.beta;
-  args.partial = partial.mutable_bytes();
   args.grad = grad.bytes();
   args.z = z.bytes();
   args.rstd = rstd.bytes();

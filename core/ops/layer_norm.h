@@ -42,7 +42,6 @@ struct LayerNormBackwardArgs {
   void* grad_bias;      // (C), may be null
   double beta_weight;
   double beta_bias;
-  void* partial;       // (layer_norm_blocks(R), 2, C) workspace
   const void* grad;    // (R, C)
   const void* z;       // (R, C) the forward's z; if mean is null, its `normalized` instead
   const void* mean;    // (R), may be null
