@@ -51,10 +51,10 @@ class StepCases {
         dtype_(dtype) {}
 
   std::vector<KernelCase> take() {
-    linear_layer("qkv", 3 * h_, h_, false);
-    linear_layer("attention_dense", h_, h_, false);
-    linear_layer("intermediate_gelu", f_, h_, true);
-    linear_layer("output", h_, f_, false);
+    linear_layer("qkv", 3 * h_, h_, {.sums = true});
+    linear_layer("attention_dense", h_, h_, {});
+    linear_layer("intermediate_gelu", f_, h_, {.gelu = true});
+    linear_layer("output", h_, f_, {});
     norms();
     attention_core();
     embeddings();
@@ -95,25 +95,31 @@ class StepCases {
   /// The dtype of activations that are computed from `parameters`.
   DType computed(DType parameters) const { return parameters == DType::f64 ? DType::f64 : dtype_; }
 
+  struct LinearLayer {
+    bool gelu = false;
+    bool sums = false;  // whether the gradient of the bias comes from the weight's product
+  };
+
   // One linear layer (T, in) -> (T, out): forward, and the two products of its backward. The second
-  // one's parts are also measured separately.
-  void linear_layer(const std::string& name, std::int64_t out, std::int64_t in, bool with_gelu) {
+  // one is measured with the sums that are the bias's gradient, and both parts separately.
+  void linear_layer(const std::string& name, std::int64_t out, std::int64_t in, LinearLayer kind) {
     add_case("NT " + name, layers_, {act(in), parameter({out, in}), parameter({out})},
-             [with_gelu](Tensors& x) -> Tensors {
-               if (!with_gelu) return {linear(x[0], x[1], x[2])};
+             [kind](Tensors& x) -> Tensors {
+               if (!kind.gelu) return {linear(x[0], x[1], x[2])};
                Tensor pre;
                const Tensor y = linear_gelu(x[0], x[1], x[2], pre);
                return {y, pre};
              });
     add_case("NN " + name, layers_, {act(out), parameter({out, in})},
              [](Tensors& x) { return matmul(x[0], x[1]); });
-    add_case("TN, sums " + name, layers_, {act(out), act(in)}, [=](Tensors& x) -> Tensors {
-      const DType dtype = parameter_dtype(x[0].dtype());
-      Tensor grad_weight = empty({out, in}, dtype), grad_bias = empty({out}, dtype);
-      linear_gradients_into({grad_weight}, {grad_bias}, x[0], x[1]);
-      return {grad_weight, grad_bias};
-    });
-    add_case("TN " + name, 0, {act(out), act(in)}, [=](Tensors& x) {
+    add_case("TN, sums " + name, kind.sums ? layers_ : 0, {act(out), act(in)},
+             [=](Tensors& x) -> Tensors {
+               const DType dtype = parameter_dtype(x[0].dtype());
+               Tensor grad_weight = empty({out, in}, dtype), grad_bias = empty({out}, dtype);
+               linear_gradients_into({grad_weight}, {grad_bias}, x[0], x[1]);
+               return {grad_weight, grad_bias};
+             });
+    add_case("TN " + name, kind.sums ? 0 : layers_, {act(out), act(in)}, [=](Tensors& x) {
       Tensor grad = empty({out, in}, parameter_dtype(x[0].dtype()));
       matmul_into(grad, x[0], x[1], {.trans_a = true});
       return grad;
@@ -137,10 +143,11 @@ class StepCases {
     add_case(
         "residual_dropout_layer_norm backward", 2 * layers_, two,
         [this](Tensors& x) -> Tensors {
-          Accumulator grad_weight{empty({h_}, x[3].dtype())}, grad_bias{empty({h_}, x[3].dtype())};
+          const Tensor dw = empty({h_}, x[3].dtype()), db = empty({h_}, x[3].dtype());
+          const Tensor sums = empty({h_}, x[3].dtype());
           auto [dx, dr] = residual_dropout_layer_norm_backward(
-              x[0], x[1], x[2], x[3], dropout_, batch_.positions, grad_weight, grad_bias);
-          return {dx, dr, grad_weight.out, grad_bias.out};
+              x[0], x[1], x[2], x[3], dropout_, batch_.positions, {dw}, {db}, {sums});
+          return {dx, dr, dw, db, sums};
         },
         [residual](Tensors& x) -> Tensors {
           const Tensors forward = residual(x);
@@ -262,8 +269,10 @@ class StepCases {
     add_case("add", 0, {act(h_), act(h_)}, [](Tensors& x) { return add(x[0], x[1]); });
     add_case("copy", 0, {act(h_)}, [](Tensors& x) { return x[0].clone(); });
     add_case("gelu", 0, {act(f_)}, [](Tensors& x) { return gelu(x[0]); });
-    add_case("gelu_backward", layers_, {act(f_), act(f_)},
-             [](Tensors& x) { return gelu_backward(x[0], x[1]); });
+    add_case("gelu_backward", layers_, {act(f_), act(f_)}, [this](Tensors& x) -> Tensors {
+      const Tensor sums = empty({f_}, parameter_dtype(x[0].dtype()));
+      return {gelu_backward(x[0], x[1], {sums}), sums};
+    });
     add_case("dropout", 0, {act(h_)},
              [this](Tensors& x) { return dropout(x[0], dropout_, batch_.positions); });
   }

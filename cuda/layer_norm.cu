@@ -69,18 +69,20 @@ void layer_norm(const LayerNormArgs& args, Device device) {
 
 // ---- backward -----------------------------------------------------------------------------
 
-// Partial column sums (parts, 2, C). A block of rows has kGroups parts, the last one perhaps fewer.
+// Partial column sums (parts, kinds, C): for weight and bias, perhaps x_sums. A block of rows has
+// kGroups parts, the last one perhaps fewer.
 template <class S>
 struct Partials {
   const S* sums;
   std::int64_t parts;
+  unsigned kinds;
   std::int64_t columns;
-  S* out[2];     // of weight and bias (C), may be null
-  bool keep[2];  // whether the sum is added to what is there
+  S* out[3];     // (C) of each kind, may be null
+  bool keep[3];  // whether the sum is added to what is there
 };
 
 // out = beta out + the sums over the blocks, each the sum of its groups in order. A block of
-// threads takes kWarp columns of one sum. Each of its kReduceRows rows of threads takes every
+// threads takes kWarp columns of one kind. Each of its kReduceRows rows of threads takes every
 // kReduceRows-th block; their sums are then added in order.
 constexpr int kReduceRows = 32;
 constexpr int kReduceThreads = kWarp * kReduceRows;
@@ -88,19 +90,21 @@ constexpr int kReduceThreads = kWarp * kReduceRows;
 template <class S, int kGroups>
 __global__ void __launch_bounds__(kReduceThreads) add_partials(Partials<S> all) {
   __shared__ S sums[kReduceRows][kWarp];
-  const bool is_bias = blockIdx.y == 1;
-  S* const out = is_bias ? all.out[1] : all.out[0];
+  const unsigned kind = blockIdx.y;
+  S* const out = kind == 0 ? all.out[0] : kind == 1 ? all.out[1] : all.out[2];
+  const bool keep = kind == 0 ? all.keep[0] : kind == 1 ? all.keep[1] : all.keep[2];
   const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + threadIdx.x;
-  const S* const from = all.sums + blockIdx.y * all.columns + column;
+  const std::int64_t apart = all.kinds * all.columns;
+  const S* const from = all.sums + kind * all.columns + column;
   S total = 0;
   if (out && column < all.columns) {
 #pragma unroll 8 / kGroups
     for (std::int64_t part = threadIdx.y * kGroups; part < all.parts;
          part += kReduceRows * kGroups) {
-      S block = from[2 * part * all.columns];
+      S block = from[part * apart];
 #pragma unroll
       for (int group = 1; group < kGroups; ++group)
-        block += part + group < all.parts ? from[2 * (part + group) * all.columns] : S{0};
+        block += part + group < all.parts ? from[(part + group) * apart] : S{0};
       total += block;
     }
   }
@@ -108,17 +112,31 @@ __global__ void __launch_bounds__(kReduceThreads) add_partials(Partials<S> all) 
   __syncthreads();
   if (threadIdx.y > 0 || !out || column >= all.columns) return;
   for (int row = 1; row < kReduceRows; ++row) total += sums[row][threadIdx.x];
-  out[column] = (is_bias ? all.keep[1] : all.keep[0]) ? total + out[column] : total;
+  out[column] = keep ? total + out[column] : total;
 }
 
 template <class S>
-void add(const Partials<S>& all, int groups, Device device) {
+void launch_add(const Partials<S>& all, int groups, Device device) {
   const auto kernel = groups == 1   ? add_partials<S, 1>
                       : groups == 2 ? add_partials<S, 2>
                       : groups == 4 ? add_partials<S, 4>
                                     : add_partials<S, kPlanGroups>;
-  const dim3 grid(static_cast<unsigned>((all.columns + kWarp - 1) / kWarp), 2);
+  const dim3 grid(static_cast<unsigned>((all.columns + kWarp - 1) / kWarp), all.kinds);
   launch("layer_norm_backward", device, kernel, grid, dim3(kWarp, kReduceRows), 0, all);
+}
+
+// One parameter may be the target of several kinds. The threads of one launch are not ordered, so
+// each kind then has its own launch.
+template <class S>
+void add(const Partials<S>& all, int groups, Device device) {
+  const auto same = [&](int a, int b) { return all.out[a] && all.out[a] == all.out[b]; };
+  if (!same(0, 1) && !same(0, 2) && !same(1, 2)) return launch_add(all, groups, device);
+  for (const int kind : {0, 1, 2}) {
+    Partials<S> one = all;
+    for (const int other : {0, 1, 2})
+      if (other != kind) one.out[other] = nullptr;
+    if (one.out[kind]) launch_add(one, groups, device);
+  }
 }
 
 template <class T>
@@ -128,26 +146,23 @@ void backward(const LayerNormBackwardArgs& args, Device device) {
   const std::int64_t blocks = layer_norm_blocks(args.rows);
   const LayerNormPlan plan =
       planned ? layer_norm_plan(blocks, args.columns, kPack<T>) : LayerNormPlan{0, 1};
-  const bool sums = args.grad_weight || args.grad_bias;
-  Partials<S> all{nullptr,
-                  plan.parts(args.rows),
-                  args.columns,
-                  {static_cast<S*>(args.grad_weight), static_cast<S*>(args.grad_bias)},
-                  {args.beta_weight != 0, args.beta_bias != 0}};
+  void* const x_sums = planned ? args.x_sums : nullptr;
+  const bool sums = args.grad_weight || args.grad_bias || x_sums;
+  Partials<S> all{
+      nullptr,
+      plan.parts(args.rows),
+      x_sums ? 3u : 2u,
+      args.columns,
+      {static_cast<S*>(args.grad_weight), static_cast<S*>(args.grad_bias), static_cast<S*>(x_sums)},
+      {args.beta_weight != 0, args.beta_bias != 0, args.beta_x_sums != 0}};
   const Workspace partial(
-      device, sums ? static_cast<std::size_t>(all.parts * 2 * args.columns) * sizeof(S) : 0);
+      device, sums ? static_cast<std::size_t>(all.parts * all.kinds * all.columns) * sizeof(S) : 0);
   all.sums = partial.as<S>();
   if constexpr (!std::is_same_v<T, double>)
     if (planned) launch_layer_norm_backward<T>(args, device, plan, partial.as<S>());
   if (!planned) launch_layer_norm_backward_long<T>(args, device, partial.as<S>());
-  if (!sums) return;
-  if (args.grad_weight != args.grad_bias) return add(all, plan.groups, device);
-  // Two launches, since one parameter may be both: the threads of one launch are not ordered.
-  for (const int one : {0, 1}) {
-    Partials<S> of_one = all;
-    of_one.out[1 - one] = nullptr;
-    add(of_one, plan.groups, device);
-  }
+  if (sums) add(all, plan.groups, device);
+  if (args.x_sums && !x_sums) sum_rows_kernel(x_sums_of(args), device);
 }
 
 void layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {

@@ -30,12 +30,13 @@ __device__ __forceinline__ void finish_gradient(const LayerNormBackwardArgs& arg
 }
 
 /// grad_z = rstd (g w - mean(g w) - n mean(g w n)), and grad_x = dropout(grad_z); `kept` has the
-/// bits of that dropout.
+/// bits of that dropout. Adds grad_x as stored, or else grad_z, to `sums`.
 template <bool kVector, class T, class S, int V>
 __device__ __forceinline__ void write_gradient(const LayerNormBackwardArgs& args, std::int64_t row,
                                                std::int64_t column, std::uint32_t kept,
                                                const S (&g)[V], const S (&n)[V],
-                                               const S (&weight)[V], const S (&means)[2]) {
+                                               const S (&weight)[V], const S (&means)[2],
+                                               S (&sums)[V]) {
   const std::int64_t at = row * args.columns;
   const S rstd = static_cast<const S*>(args.rstd)[row];
   S out[V];
@@ -43,9 +44,12 @@ __device__ __forceinline__ void write_gradient(const LayerNormBackwardArgs& args
   for (int i = 0; i < V; ++i) out[i] = rstd * (g[i] * weight[i] - means[0] - n[i] * means[1]);
   if (args.grad_residual)
     store_row<kVector>(static_cast<T*>(args.grad_residual) + at, column, args.columns, out);
-  if (!args.grad_x) return;
-  drop(out, kept, args.dropout);
-  store_row<kVector>(static_cast<T*>(args.grad_x) + at, column, args.columns, out);
+  if (args.grad_x) {
+    drop(out, kept, args.dropout);
+    store_row<kVector>(static_cast<T*>(args.grad_x) + at, column, args.columns, out);
+  }
+#pragma unroll
+  for (int i = 0; i < V; ++i) sums[i] += to_compute(from_compute<T>(out[i]));
 }
 
 /// The sums over all columns of kPlanRows rows, from each thread's columns: over its warp, then
@@ -67,7 +71,7 @@ __device__ __forceinline__ void sum_columns(S (&totals)[kPlanRows][2], S* exchan
     for (int i = 0; i < 2 * kPlanRows; ++i) flat[i] += exchange[w * 2 * kPlanRows + i];
 }
 
-/// partial (groups, 2, C): the column sums of each group for weight and bias.
+/// partial (groups, 2 or 3, C): the column sums of each group for weight, bias and x_sums.
 template <class T, bool kVector>
 __global__ void __launch_bounds__(kPlanThreads)
     layer_norm_backward_rows(LayerNormBackwardArgs args, LayerNormPlan plan,
@@ -79,7 +83,7 @@ __global__ void __launch_bounds__(kPlanThreads)
 
   const std::int64_t column = std::int64_t{threadIdx.x} * V;
   const bool wanted = args.grad_residual || args.grad_x;
-  S weight[V], sum_weight[V] = {}, sum_bias[V] = {};
+  S weight[V], sum_weight[V] = {}, sum_bias[V] = {}, sum_x[V] = {};
   load_row<kVector>(static_cast<const S*>(args.weight), column, args.columns, weight);
 
   const std::int64_t first = std::int64_t{blockIdx.x} * plan.rows();
@@ -116,14 +120,21 @@ __global__ void __launch_bounds__(kPlanThreads)
       if (row + r >= args.rows) continue;
       const S means[2] = {totals[r][0] / static_cast<S>(args.columns),
                           totals[r][1] / static_cast<S>(args.columns)};
-      write_gradient<kVector, T>(args, row + r, column, kept >> r * V, g[r], n[r], weight, means);
+      write_gradient<kVector, T>(args, row + r, column, kept >> r * V, g[r], n[r], weight, means,
+                                 sum_x);
     }
   }
 
   if (!partial) return;
-  partial += std::int64_t{blockIdx.x} * 2 * args.columns;
-  store_row<kVector>(partial, column, args.columns, sum_weight);
-  store_row<kVector>(partial + args.columns, column, args.columns, sum_bias);
+  const int kinds = args.x_sums ? 3 : 2;
+#pragma unroll
+  for (int kind = 0; kind < 3; ++kind)
+    if (kind < kinds)
+      store_row<kVector>(partial + (std::int64_t{blockIdx.x} * kinds + kind) * args.columns, column,
+                         args.columns,
+                         kind == 0   ? sum_weight
+                         : kind == 1 ? sum_bias
+                                     : sum_x);
 }
 
 template <class T>

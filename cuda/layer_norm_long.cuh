@@ -1,5 +1,5 @@
 // The gradients of a LayerNorm for f64 and for rows longer than kPlanColumns. A first kernel has
-// one block per row, a second one thread per column of kLayerNormBlock rows.
+// one block per row, a second one thread per column of kLayerNormBlock rows. x_sums are separate.
 #pragma once
 
 #include "ringlet/cuda/layer_norm_backward.cuh"
@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(kThreads) layer_norm_backward_long(LayerNormBa
       load_row<false>(weights, column, args.columns, weight);
       std::uint32_t kept = 0;
       if (args.grad_x) kept = kept_runs<1, kLongRun>(args.dropout, row, column, 0);
-      write_gradient<false, T>(args, row, column, kept, g, n, weight, means);
+      S unused[kLongRun] = {};
+      write_gradient<false, T>(args, row, column, kept, g, n, weight, means, unused);
     }
   });
 }

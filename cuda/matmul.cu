@@ -1,7 +1,7 @@
 #include "ringlet/core/ops/matmul.h"
 
 #include "ringlet/cuda/dispatch.h"
-#include "ringlet/cuda/gelu.h"
+#include "ringlet/cuda/gelu_backward.cuh"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/matmul_finish.cuh"
 #include "ringlet/cuda/matmul_operand.h"
@@ -122,38 +122,20 @@ void matmul(const MatmulArgs& given, Device device) {
 // ---- gradients ----------------------------------------------------------------------------
 
 template <class T>
-__global__ void gelu_backward_elements(T* out, const T* grad, const T* pre, std::int64_t n) {
-  grid_stride(n, [&](std::int64_t i) {
-    out[i] = from_compute<T>(to_compute(grad[i]) * gelu_derivative(to_compute(pre[i])));
-  });
-}
-
-// The first n % kPack threads process the elements outside packs.
-template <class T>
-__global__ void gelu_backward_packs(T* out, const T* grad, const T* pre, std::int64_t n) {
-  grid_stride(n / kPack<T>, [&](std::int64_t i) {
-    compute_t<T> slope[kPack<T>], x[kPack<T>];
-    load_pack(grad + i * kPack<T>, slope);
-    load_pack(pre + i * kPack<T>, x);
-#pragma unroll
-    for (int j = 0; j < kPack<T>; ++j) slope[j] *= gelu_derivative(x[j]);
-    store_pack(out + i * kPack<T>, slope);
-  });
-  const std::int64_t tail = n - n % kPack<T> + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (tail < n)
-    out[tail] = from_compute<T>(to_compute(grad[tail]) * gelu_derivative(to_compute(pre[tail])));
+void gelu_backward(const GeluBackwardArgs& args, Device device) {
+  const bool packs = aligned16(args.out, args.grad, args.pre_activation);
+  if (args.sums && packs && args.columns % kPack<T> == 0)
+    return launch_gelu_backward_sums<T>(args, device);
+  launch("gelu_backward", device, packs ? gelu_backward_packs<T> : gelu_backward_elements<T>,
+         grid_for(args.n, packs ? kThreads * kPack<T> : kThreads), kThreads, 0,
+         static_cast<T*>(args.out), static_cast<const T*>(args.grad),
+         static_cast<const T*>(args.pre_activation), args.n);
+  if (args.sums) sum_rows(sums_of(args), device);
 }
 
 void gelu_backward(const GeluBackwardArgs& args, Device device) {
-  dispatch_floating("gelu_backward", args.dtype, [&]<class T>() {
-    T* out = static_cast<T*>(args.out);
-    const T* grad = static_cast<const T*>(args.grad);
-    const T* pre = static_cast<const T*>(args.pre_activation);
-    const bool packs = aligned16(out, grad, pre);
-    launch("gelu_backward", device, packs ? gelu_backward_packs<T> : gelu_backward_elements<T>,
-           grid_for(args.n, packs ? kThreads * kPack<T> : kThreads), kThreads, 0, out, grad, pre,
-           args.n);
-  });
+  dispatch_floating("gelu_backward", args.dtype,
+                    [&]<class T>() { gelu_backward<T>(args, device); });
 }
 
 }  // namespace

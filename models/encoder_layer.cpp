@@ -54,8 +54,13 @@ EncoderLayer::EncoderLayer(const EncoderConfig& config, const LayerNames& names)
   register_replaceable<nn::UnaryModule>(names.output_norm, output_norm_, norm());
 }
 
-Variable EncoderLayer::add_and_norm(const Variable& x, const Variable& residual,
-                                    const PackedBatch& batch, nn::UnaryModule& norm, double dropout,
+bool EncoderLayer::takes_bias(const nn::UnaryModule& norm) const {
+  return tokens_.count() == 1 && dynamic_cast<const nn::LayerNorm*>(&norm);
+}
+
+Variable EncoderLayer::add_and_norm(const Variable& x, const Variable& x_bias,
+                                    const Variable& residual, const PackedBatch& batch,
+                                    nn::UnaryModule& norm, double dropout,
                                     std::uint32_t place) const {
   const float p = training() ? static_cast<float>(dropout) : 0;
   const DropoutKey key = default_generator().dropout_key(p, site() + place);
@@ -67,7 +72,7 @@ Variable EncoderLayer::add_and_norm(const Variable& x, const Variable& residual,
     const auto slice = static_cast<std::size_t>(i);
     return autograd::residual_dropout_layer_norm(
         tokens_.part(x, 0, i), tokens_.part(residual, 0, i), key,
-        tokens_.rows_of(batch.positions, i), weights[slice], biases[slice], fused->eps);
+        tokens_.rows_of(batch.positions, i), weights[slice], biases[slice], fused->eps, x_bias);
   });
 }
 
@@ -91,13 +96,20 @@ Variable EncoderLayer::forward(const Variable& hidden, const PackedBatch& batch,
                 "[tensor] sequence: a part of a layer was replaced after the layer was cut");
   const nn::SelfAttention::Sentences sentences{batch.cu_seqlens, batch.sentence_ids, batch.lengths,
                                                batch.tokens()};
-  const Variable attended = (*attention_)(hidden, sentences, relative_bias);  // (T, H)
+  Variable attended_bias, contracted_bias;
+  const Variable attended =
+      (*attention_)(hidden, sentences, relative_bias,
+                    takes_bias(*attention_norm_) ? &attended_bias : nullptr);  // (T, H)
   const Variable middle =
-      add_and_norm(attended, hidden, batch, *attention_norm_, attention_dropout_, 1);
+      add_and_norm(attended, attended_bias, hidden, batch, *attention_norm_, attention_dropout_, 1);
   auto* const fused = dynamic_cast<nn::Linear*>(intermediate_.get());
   const Variable expanded = fused ? fused->forward_gelu(middle, batch.tokens())
                                   : autograd::gelu((*intermediate_)(middle));  // (T, 4H)
-  return add_and_norm((*output_)(expanded), middle, batch, *output_norm_, dropout_, 2);
+  auto* const dense =
+      takes_bias(*output_norm_) ? dynamic_cast<nn::Linear*>(output_.get()) : nullptr;
+  const Variable contracted =
+      dense ? (*dense)(expanded, &contracted_bias) : (*output_)(expanded);  // (T, H)
+  return add_and_norm(contracted, contracted_bias, middle, batch, *output_norm_, dropout_, 2);
 }
 
 }  // namespace ringlet::models

@@ -57,9 +57,13 @@ class EncoderLayer final : public TransformerLayer {
                    const Variable& relative_bias) override;
 
  private:
+  // Whether add_and_norm computes the gradient of a bias in x: its backward has those sums.
+  bool takes_bias(const nn::UnaryModule& norm) const;
   // norm(residual + dropout(x)), fused for a LayerNorm; `place` separates the layer's dropouts.
-  Variable add_and_norm(const Variable& x, const Variable& residual, const PackedBatch& batch,
-                        nn::UnaryModule& norm, double dropout, std::uint32_t place) const;
+  // x_bias is in x; undefined unless takes_bias.
+  Variable add_and_norm(const Variable& x, const Variable& x_bias, const Variable& residual,
+                        const PackedBatch& batch, nn::UnaryModule& norm, double dropout,
+                        std::uint32_t place) const;
 
   double attention_dropout_, dropout_;
   const char* kind_;

@@ -61,12 +61,15 @@ AttentionOptions SelfAttention::options(const Sentences& sentences) const {
 }
 
 Variable SelfAttention::forward(const Variable& x, const Sentences& sentences,
-                                const Variable& relative_bias) {
+                                const Variable& relative_bias, Variable* open_bias) {
   if (slices_) return in_slices(x, sentences, relative_bias);
   const Variable qkv = project(x);  // (T, 3H)
   const Variable context = autograd::attention(qkv, relative_bias, sentences.cu_seqlens,
                                                options(sentences));  // (T, H)
-  return output_ ? (*output_)(context) : autograd::linear(context, output_weight_, output_bias_);
+  if (output_) return (*output_)(context);
+  // The gradient of a unit's parameter is computed inside the unit.
+  return autograd::linear(context, output_weight_, output_bias_,
+                          strategy_hooks().pre_backward ? nullptr : open_bias);
 }
 
 std::int64_t SelfAttention::pieces(SliceKind kind) const {

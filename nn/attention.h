@@ -38,9 +38,10 @@ class SelfAttention final : public Layer<SelfAttention, Replaceable>, public Sli
     Tensor lengths{};          // (S) i32, real tokens of each; undefined: no padding
     std::int64_t tokens = -1;  // of all ranks, see LayerSlices::inputs
   };
-  /// relative_bias (32, heads) by relative_position_bucket, or undefined.
+  /// relative_bias (32, heads) by relative_position_bucket, or undefined. `open_bias` is as for
+  /// Linear, that of the output projection.
   Variable forward(const Variable& x, const Sentences& sentences,
-                   const Variable& relative_bias = {});
+                   const Variable& relative_bias = {}, Variable* open_bias = nullptr);
 
   /// By heads, while no projection is replaced. A slice of several ranks gets its columns of the
   /// relative bias.

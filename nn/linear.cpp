@@ -55,6 +55,12 @@ Variable Linear::forward(const Variable& x) {
                   : autograd::linear(x, weight, bias);
 }
 
+Variable Linear::operator()(const Variable& x, Variable* open_bias) {
+  if (rows_ || columns_ || strategy_hooks().pre_backward) open_bias = nullptr;
+  return enter(
+      [&] { return open_bias ? autograd::linear(x, weight, bias, open_bias) : forward(x); });
+}
+
 Variable Linear::forward_gelu(const Variable& x, std::int64_t rows) {
   if (rows_) return autograd::gelu(forward(x));
   return columns_ ? in_columns(*columns_, x, *this, autograd::linear_gelu, rows)

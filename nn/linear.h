@@ -27,6 +27,10 @@ class Linear final : public UnaryModule, public Sliceable {
   std::shared_ptr<Module> blank_copy(Cloner&) const override;
   bool only_multiplied(const Parameter& parameter) const override { return parameter == weight; }
   Variable forward(const Variable& x) override;
+  /// forward(x) between the hooks. If a next function can compute the gradient of the bias, see
+  /// autograd::linear; `open_bias` stays undefined where backward computes it.
+  Variable operator()(const Variable& x, Variable* open_bias);
+  using UnaryModule::operator();
   /// gelu(forward(x)), in one pass. `rows` are those of x on all ranks, see LayerSlices::inputs.
   Variable forward_gelu(const Variable& x, std::int64_t rows = -1);
   std::int64_t pieces(SliceKind kind) const override;

@@ -102,4 +102,25 @@ inline double check_close(const Tensor& actual, const Tensor& expected, double t
   return share;
 }
 
+/// Checks that `sums` (C) is the sum of x's (.., C) rows, plus `before` unless undefined. In any
+/// order each addition rounds by at most half a unit of the magnitudes' sum.
+inline void check_row_sums(const Tensor& sums, const Tensor& x, const Tensor& before = {}) {
+  const std::size_t columns = static_cast<std::size_t>(x.size(-1));
+  const std::vector<double> got = sums.to_vector<double>(), all = x.to_vector<double>();
+  std::vector<double> exact(columns), size(columns);
+  const auto take = [&](double value, std::size_t column) {
+    exact[column] += value;
+    size[column] += std::abs(value);
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) take(all[i], i % columns);
+  if (before.defined())
+    for (std::size_t i = 0; i < columns; ++i) take(before.to_vector<double>()[i], i);
+  const double unit = sums.dtype() == DType::f64 ? 2 * kF64 : kF32;  // `exact` is f64, too
+  for (std::size_t i = 0; i < columns; ++i) {
+    INFO("column " << i);
+    REQUIRE(std::abs(got[i] - exact[i]) <=
+            static_cast<double>(all.size() / columns + 1) * unit * size[i]);
+  }
+}
+
 }  // namespace ringlet

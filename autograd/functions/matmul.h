@@ -1,6 +1,8 @@
 // Matrix products and linear layers, as in core/ops/matmul.h, with gradients.
 #pragma once
 
+#include <utility>
+
 #include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/matmul.h"
@@ -78,8 +80,10 @@ inline Variable record_linear(const Tensor& y, const Tensor& pre, const Variable
   const DType bias_dtype = bias ? bias.dtype() : DType::f32;
   auto backward = [x = Saved(x), weight = Saved(weight), pre, bias_dtype](const Tensor& grad_y,
                                                                           Gradients& grads) {
-    const Tensor grad = pre ? gelu_backward(grad_y, pre) : grad_y;
     const Tensor& w = weight.tensor(grads);
+    Accumulator to_bias;
+    if (grads[2].needed()) to_bias = grads[2].sink({w.size(0)}, bias_dtype, w.device());
+    const Tensor grad = pre ? gelu_backward(grad_y, pre, std::exchange(to_bias, {})) : grad_y;
     const Tensor& input = x.tensor(grads);
     const std::int64_t in = w.size(1), out = w.size(0);
     const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
@@ -90,8 +94,6 @@ inline Variable record_linear(const Tensor& y, const Tensor& pre, const Variable
       matmul_into(rows_to, rows_grad, w, {}, to.beta);
     }
     const Accumulator to_weight = grads[1].sink_of(w);
-    Accumulator to_bias;
-    if (grads[2].needed()) to_bias = grads[2].sink({out}, bias_dtype, w.device());
     linear_gradients_into(to_weight, to_bias, rows_grad, input.view({rows, in}));
   };
   return record(pre ? "linear_gelu" : "linear", y, {x, weight, bias}, std::move(backward));
@@ -104,6 +106,16 @@ inline Variable linear(const Variable& x, const Variable& weight, const Variable
   const Tensor b = bias ? bias.tensor() : Tensor();
   return detail::record_linear(
       ringlet::linear(x.tensor(), weight.tensor(), b, detail::weight_use()), {}, x, weight, bias);
+}
+
+/// linear(x, weight, bias), for a next function that computes the gradient of the bias: the sum of
+/// the rows of the result's gradient. If `open_bias` is not null it is set to the bias, and
+/// backward leaves that gradient out.
+inline Variable linear(const Variable& x, const Variable& weight, const Variable& bias,
+                       Variable* open_bias) {
+  if (!open_bias || !bias) return linear(x, weight, bias);
+  *open_bias = bias;
+  return linear(x, weight, bias.detach());
 }
 
 /// gelu(linear(x, weight, bias)), in one pass.

@@ -59,6 +59,7 @@ void layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {
                  add_partials(static_cast<S*>(args.grad_bias), args.beta_bias, partial + columns,
                               blocks, columns, begin, end);
                });
+  if (args.x_sums) sum_rows_kernel(x_sums_of(args), device);
 }
 
 }  // namespace

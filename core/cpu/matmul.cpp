@@ -137,6 +137,7 @@ void gelu_backward(const GeluBackwardArgs& args, Device device) {
   for_vectors<T>(device, args.n, [=](std::int64_t i, std::int64_t count) {
     store_at(out, i, count, load_at(grad, i, count) * gelu_derivative(load_at(pre, i, count)));
   });
+  if (args.sums) sum_rows<T>(sums_of(args), device);
 }
 
 }  // namespace

@@ -33,18 +33,21 @@ LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bia
 // Checks the arguments that all backwards share, and runs.
 void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& z,
                   const Tensor& rstd, const Tensor& weight, Accumulator grad_weight,
-                  Accumulator grad_bias) {
+                  Accumulator grad_bias, Accumulator x_sums = {}) {
   check_like(kOp, "gradient", grad, z);
   args.rows = rows_of(kOp, grad);
   args.columns = grad.size(-1);
   check_parameter(kOp, "weight", weight, {args.columns}, grad);
   if (grad_weight) check_like(kOp, "gradient of weight", grad_weight.out, weight);
   if (grad_bias) check_like(kOp, "gradient of bias", grad_bias.out, weight);
+  if (x_sums) check_like(kOp, "sums of x's gradient", x_sums.out, weight);
   check_parameter(kOp, "rstd", rstd, {args.rows}, grad);
   args.grad_weight = grad_weight.bytes();
   args.grad_bias = grad_bias.bytes();
   args.beta_weight = grad_weight.beta;
   args.beta_bias = grad_bias.beta;
+  args.x_sums = x_sums.bytes();
+  args.beta_x_sums = x_sums.beta;
   args.grad = grad.bytes();
   args.z = z.bytes();
   args.rstd = rstd.bytes();
@@ -97,15 +100,16 @@ ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tenso
 
 ResidualLayerNormGradients residual_dropout_layer_norm_backward(
     const Tensor& grad, const Tensor& normalized, const Tensor& rstd, const Tensor& weight,
-    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight,
-    Accumulator grad_bias) {
+    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight, Accumulator grad_bias,
+    Accumulator x_sums) {
   LayerNormBackwardArgs args{};
   args.dropout = row_dropout_of(grad, key, positions);
   ResidualLayerNormGradients out{{}, empty_like(grad)};
   out.x = args.dropout.threshold > 0 ? empty_like(grad) : out.residual;
   args.grad_residual = out.residual.mutable_bytes();
   args.grad_x = args.dropout.threshold > 0 ? out.x.mutable_bytes() : nullptr;
-  run_backward(args, grad, normalized, rstd, weight, std::move(grad_weight), std::move(grad_bias));
+  run_backward(args, grad, normalized, rstd, weight, std::move(grad_weight), std::move(grad_bias),
+               std::move(x_sums));
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/random.h"
 
 namespace ringlet {
@@ -40,8 +41,10 @@ struct LayerNormBackwardArgs {
   void* grad_residual;  // (R, C) the gradient of z, may be null
   void* grad_weight;    // (C), may be null
   void* grad_bias;      // (C), may be null
+  void* x_sums;         // (C) the sums of the rows of x's gradient as stored, may be null
   double beta_weight;
   double beta_bias;
+  double beta_x_sums;
   const void* grad;    // (R, C)
   const void* z;       // (R, C) the forward's z; if mean is null, its `normalized` instead
   const void* mean;    // (R), may be null
@@ -54,6 +57,12 @@ struct LayerNormBackwardArgs {
   DType dtype;
 };
 extern Kernel<LayerNormBackwardArgs> layer_norm_backward_kernel;
+/// The separate computation of x_sums.
+inline SumRowsArgs x_sums_of(const LayerNormBackwardArgs& args) {
+  return {args.x_sums,      args.grad_x ? args.grad_x : args.grad_residual,
+          args.rows,        args.columns,
+          args.beta_x_sums, args.dtype};
+}
 
 struct LayerNormOutput {
   Tensor y;     // x's shape
@@ -82,9 +91,11 @@ struct ResidualLayerNormGradients {
   Tensor x;  // shares storage with `residual` if nothing is dropped
   Tensor residual;
 };
+/// `x_sums` (C) gets the sum of the rows of x's gradient, as sum_rows_into.
 ResidualLayerNormGradients residual_dropout_layer_norm_backward(
     const Tensor& grad, const Tensor& normalized, const Tensor& rstd, const Tensor& weight,
-    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight, Accumulator grad_bias);
+    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight, Accumulator grad_bias,
+    Accumulator x_sums = {});
 
 /// The gradient of z for y = dropout(layer_norm(z)), from the stored `normalized`.
 Tensor layer_norm_dropout_backward(const Tensor& grad, const Tensor& normalized, const Tensor& rstd,

@@ -142,13 +142,18 @@ Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return linear_layer("linear_gelu", x, weight, bias, &pre_activation, use);
 }
 
-Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {
+Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation, Accumulator row_sums) {
   check_like("gelu_backward", "grad", grad, pre_activation);
   Tensor out = empty_like(grad);
-  if (out.numel() > 0)
-    gelu_backward_kernel(
-        {out.mutable_bytes(), grad.bytes(), pre_activation.bytes(), grad.numel(), grad.dtype()},
-        grad.device());
+  if (out.numel() == 0) {
+    if (row_sums) sum_rows_into(row_sums.out, out, row_sums.beta);
+    return out;
+  }
+  const std::int64_t columns = grad.dim() > 0 ? grad.size(-1) : 1;
+  if (row_sums) check_parameter("gelu_backward", "row sums", row_sums.out, {columns}, grad);
+  gelu_backward_kernel({out.mutable_bytes(), grad.bytes(), pre_activation.bytes(), row_sums.bytes(),
+                        row_sums.beta, grad.numel(), columns, grad.dtype()},
+                       grad.device());
   return out;
 }
 

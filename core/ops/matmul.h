@@ -68,13 +68,22 @@ inline SumRowsArgs a_sums_of(const MatmulArgs& args) {
 }
 
 struct GeluBackwardArgs {
-  void* out;                   // (n)
+  void* out;                   // (n), rows of `columns`
   const void* grad;            // (n)
   const void* pre_activation;  // (n)
+  /// (columns) f32, or f64 for f64: the sums of out's rows as stored + sums_beta * sums, the
+  /// gradient of a bias; may be null.
+  void* sums;
+  double sums_beta;
   std::int64_t n;
+  std::int64_t columns;
   DType dtype;
 };
 extern Kernel<GeluBackwardArgs> gelu_backward_kernel;
+/// The separate computation of gelu_backward's sums.
+inline SumRowsArgs sums_of(const GeluBackwardArgs& args) {
+  return {args.sums, args.out, args.n / args.columns, args.columns, args.sums_beta, args.dtype};
+}
 
 struct MatmulOptions {
   bool trans_a = false;
@@ -108,8 +117,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    Tensor& pre_activation, Weight use = Weight::changing);
 
-/// grad * gelu'(pre_activation), all of one shape and dtype.
-Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation);
+/// grad * gelu'(pre_activation), all of one shape and dtype. `row_sums` (columns) gets the sum of
+/// the result's rows, as sum_rows_into.
+Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation, Accumulator row_sums = {});
 
 /// out (n) = the sum of grad's (.., n) rows + beta * out, the gradient of a bias. out is f32 for
 /// f32 and bf16.

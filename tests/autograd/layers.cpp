@@ -147,6 +147,24 @@ TEST_CASE("gradients of residual_dropout_layer_norm, dropout on and off") {
   }
 }
 
+TEST_CASE("LayerNorm's backward gives the gradient of a bias that is in x") {
+  const auto f = [](const Inputs& in) {
+    Variable bias;
+    const Variable x = linear(in[0], in[1], in[2], &bias);
+    return residual_dropout_layer_norm(x, in[3], {.p = 0.4f, .seed = 5}, {}, in[4], in[5], 1e-3,
+                                       bias);
+  };
+  CHECK_GRADIENTS(f, input({3, 4}), input({35, 4}), input({35}), input({3, 35}), input({35}),
+                  input({35}));
+  // One parameter as the bias of both; the layer alone needs no gradient.
+  const auto only_biases = [](const Inputs& in) {
+    Variable bias;
+    const Variable x = linear(ones({2, 3}, DType::f64), ones({9, 3}, DType::f64), in[0], &bias);
+    return residual_dropout_layer_norm(x, in[1], {}, {}, in[2], in[0], 1e-3, bias);
+  };
+  CHECK_GRADIENTS(only_biases, input({9}), input({2, 9}), input({9}));
+}
+
 TEST_CASE("x as its own residual gets both gradients") {
   const auto f = [](const Inputs& in) {
     return residual_dropout_layer_norm(in[0], in[0], {.p = 0.4f}, {}, in[1], in[1], 1e-3);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
@@ -105,6 +106,47 @@ TEST_CASE("column sums of LayerNorm do not depend on the number of threads; beta
     CHECK(doubles(gw)[7] == 2 * once[7]);
     return std::vector{once, doubles(gb)};
   });
+}
+
+TEST_CASE("LayerNorm's backward also sums the rows of x's gradient as stored") {
+  const GeneratorGuard guard({.seed = 4});
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+    for (const std::int64_t rows : {0, 1, 9, 70})
+      for (const std::int64_t columns : {5, 64, 768, 1030})
+        for (const float p : {0.0f, 0.3f}) {
+          CAPTURE(dtype);
+          CAPTURE(rows);
+          CAPTURE(columns);
+          const DType wide = parameter_dtype(dtype);
+          const DropoutKey key{.p = p, .seed = 6};
+          const Tensor z = normal({rows, columns}).to(dtype),
+                       grad = normal({rows, columns}).to(dtype);
+          const Tensor w = normal({columns}, 1, 1, wide), rstd = uniform({rows}, 1, 2, wide);
+          const Tensor at = positions_of(static_cast<std::int32_t>(rows));
+          const auto run = [&](Tensor to_weight, Tensor to_bias, Tensor sums, double beta) {
+            return residual_dropout_layer_norm_backward(grad, z, rstd, w, key, at, {to_weight, 0},
+                                                        {to_bias, 0}, {sums, beta});
+          };
+          const Tensor before = normal({columns}, 0, 1, wide), sums = before.clone();
+          const Tensor gw[2] = {empty({columns}, wide), empty({columns}, wide)};
+          const Tensor gb[2] = {empty({columns}, wide), empty({columns}, wide)};
+          const auto gradients = run(gw[0], gb[0], sums, 1);
+          check_row_sums(sums, gradients.x, before);
+          const auto without = residual_dropout_layer_norm_backward(grad, z, rstd, w, key, at,
+                                                                    {gw[1], 0}, {gb[1], 0});
+          CHECK(doubles(gradients.x) == doubles(without.x));
+          CHECK(doubles(gw[0]) == doubles(gw[1]));
+          CHECK(doubles(gb[0]) == doubles(gb[1]));
+          run({}, {}, sums, 0);
+          check_row_sums(sums, gradients.x);
+          // One parameter may be the bias of both.
+          const Tensor both = empty({columns}, wide);
+          run({}, both, both, 1);
+          CHECK(doubles(both) == doubles(add(gb[0], sums)));
+        }
+  const Tensor x = ones({2, 4}), w = ones({4}), kept = ones({2});
+  CHECK_THROWS_AS(residual_dropout_layer_norm_backward(x, x, kept, w, {}, {}, {}, {}, {ones({2})}),
+                  Error);
 }
 
 TEST_CASE("layer_norm takes no rows, and says what does not fit") {

@@ -314,6 +314,31 @@ TEST_CASE("a layer's gradients are the product and the sums that they are alone"
   CHECK_THROWS_AS(linear_gradients_into({bias}, {}, zeros({2, 2}), zeros({2, 3})), Error);
 }
 
+TEST_CASE("gelu_backward's row sums are those of its result, however the kernel divides the rows") {
+  const GeneratorGuard guard({.seed = 11});
+  const auto check = [](DType dtype, const Shape& shape) {
+    CAPTURE(dtype);
+    CAPTURE(shape);
+    const Tensor grad = normal(shape).to(dtype), pre = normal(shape).to(dtype);
+    const Tensor before = normal({shape[-1]}).to(parameter_dtype(dtype));
+    const Tensor sums = before.clone();
+    const Tensor out = gelu_backward(grad, pre, {sums, 1});
+    CHECK(out.to_vector() == gelu_backward(grad, pre).to_vector());
+    check_row_sums(sums, out, before);
+    gelu_backward(grad, pre, {sums, 0});
+    check_row_sums(sums, out);
+  };
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    for (const std::int64_t rows : {1, 7, 33, 100})
+      for (const std::int64_t columns : {1, 33, 40, 256, 264}) check(dtype, {rows, columns});
+    check(dtype, {2, 9, 16});
+    check(dtype, {8200, 8});  // more rows than the least of each part
+    check(dtype, {0, 5});
+  }
+  CHECK_THROWS_AS(gelu_backward(zeros({2, 4}), zeros({2, 4}), {zeros({3})}), Error);
+  CHECK_THROWS_AS(gelu_backward(zeros({2, 4}), zeros({2, 4}), {zeros({4}, DType::f64)}), Error);
+}
+
 TEST_CASE("sum_rows_into adds up columns") {
   const Tensor grad = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3});
   Tensor out = tensor<float>({10, 20, 30});
