@@ -44,7 +44,7 @@ class Products {
   Product& find(const ProductKey& key) {
     return products_.find(key, [&] {
       ProductDescriptors descriptors(key);
-      const auto choice = descriptors.algorithm(key);
+      const auto choice = descriptors.algorithm(key, tuned_algorithms(key.device));
       return Product{std::move(descriptors), choice};
     });
   }

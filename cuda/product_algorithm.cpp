@@ -1,5 +1,6 @@
 #include "ringlet/cuda/product_algorithm.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
@@ -102,6 +103,18 @@ cublasLtHandle_t handle_of(Device device) {
 
 }  // namespace
 
+std::string product_name(const ProductKey& key) {
+  const MatmulPlan& plan = key.plan;
+  const auto aligned = {key.left_alignment, key.right_alignment, key.out_alignment,
+                        key.vector_alignment};
+  if (plan.dtype != DType::bf16 || plan.batch != 1 || plan.beta != 0 ||
+      std::ranges::any_of(aligned, [](std::uint32_t bytes) { return bytes != kMostAlignment; }))
+    return "";
+  return str(plan.right.transposed ? "T" : "N", plan.left.transposed ? "T " : "N ",
+             plan.out.columns, "x", plan.out.rows, "x", plan.k, " bf16 to ", plan.product,
+             plan.adds_bias ? ", bias" : "", plan.makes_sums ? ", sums" : "");
+}
+
 ProductDescriptors::ProductDescriptors(const ProductKey& key) {
   const MatmulPlan& plan = key.plan;
   RINGLET_CHECK(plan.batch <= INT32_MAX, "[matmul] ", plan.batch, " products at once");
@@ -115,29 +128,51 @@ ProductDescriptors::ProductDescriptors(const ProductKey& key) {
     set_product(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   if (plan.makes_sums)
     set_product(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB);
+  // Until run(); to choose, the library looks only at the alignment of the bias or the sums.
+  if (plan.has_epilogue())
+    set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                reinterpret_cast<const void*>(std::uintptr_t{key.vector_alignment}));
   left_ = layout_of(plan.left, plan.dtype, plan.batch);
   right_ = layout_of(plan.right, plan.dtype, plan.batch);
   out_ = layout_of(plan.out, plan.product, plan.batch);
 }
 
 std::optional<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithm(
-    const ProductKey& key) const {
-  // The library looks only at the alignment of the bias or the sums.
-  if (key.plan.has_epilogue())
-    set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                reinterpret_cast<const void*>(std::uintptr_t{key.vector_alignment}));
-  cublasLtMatmulHeuristicResult_t found{};
+    const ProductKey& key, const TunedAlgorithms& tuned) const {
+  if (const auto row = tuned.find(product_name(key)); row != tuned.end())
+    if (const auto found = checked(key, row->second)) return found;
+  const auto found = choices(key, 1);
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::choices(const ProductKey& key,
+                                                                         int most) const {
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
   int count = 0;
   const DeviceGuard guard(key.device);
   const cublasStatus_t status = cublas_lt().cublasLtMatmulAlgoGetHeuristic(
       handle_of(key.device), product_.get(), left_.get(), right_.get(), out_.get(), out_.get(),
-      preference_of(key).get(), 1, &found, &count);
+      preference_of(key).get(), most, found.data(), &count);
   // Some versions report an epilogue that they lack as an invalid value.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       (key.plan.has_epilogue() && status == CUBLAS_STATUS_INVALID_VALUE))
-    return std::nullopt;
+    return {};
   RINGLET_CUBLAS(status);
-  if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return std::nullopt;
+  found.resize(static_cast<std::size_t>(count));
+  std::erase_if(found, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
+  return found;
+}
+
+std::optional<cublasLtMatmulHeuristicResult_t> ProductDescriptors::checked(
+    const ProductKey& key, const cublasLtMatmulAlgo_t& algorithm) const {
+  cublasLtMatmulHeuristicResult_t found{};
+  const DeviceGuard guard(key.device);
+  const cublasStatus_t status =
+      cublas_lt().cublasLtMatmulAlgoCheck(handle_of(key.device), product_.get(), left_.get(),
+                                          right_.get(), out_.get(), out_.get(), &algorithm, &found);
+  if (status != CUBLAS_STATUS_SUCCESS || found.workspaceSize > kProductWorkspace)
+    return std::nullopt;
+  found.algo = algorithm;  // which the library leaves as it was
   return found;
 }
 

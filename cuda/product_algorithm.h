@@ -4,9 +4,12 @@
 #include <cublasLt.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/matmul_plan.h"
+#include "ringlet/cuda/product_table.h"
 
 namespace ringlet::cuda {
 
@@ -25,6 +28,11 @@ struct ProductKey {
 /// Enough for the widest loads; a larger value would split one shape into many keys.
 inline constexpr std::uint32_t kMostAlignment = 16;
 
+/// Row-major, "NT 896x3072x768 bf16 to bf16, bias": transpositions, m x n x k, dtypes, epilogue.
+/// Empty for products that the table never has: not of bf16, batches, added to their output, or
+/// with less than kMostAlignment.
+std::string product_name(const ProductKey& key);
+
 /// The most scratch memory of an algorithm.
 inline constexpr std::size_t kProductWorkspace = std::size_t{32} << 20;
 
@@ -33,12 +41,20 @@ class ProductDescriptors {
  public:
   explicit ProductDescriptors(const ProductKey& key);
 
-  /// The library's first choice; none if it has no algorithm.
-  std::optional<cublasLtMatmulHeuristicResult_t> algorithm(const ProductKey& key) const;
+  /// The table's algorithm, if it has one that the library accepts, else the library's first
+  /// choice; none if it has no algorithm.
+  std::optional<cublasLtMatmulHeuristicResult_t> algorithm(const ProductKey& key,
+                                                           const TunedAlgorithms& tuned) const;
+  /// The library's choices, the first one first.
+  std::vector<cublasLtMatmulHeuristicResult_t> choices(const ProductKey& key, int most) const;
   void run(const ProductKey& key, const cublasLtMatmulAlgo_t& algorithm, const ProductPointers& at,
            void* workspace, std::size_t workspace_nbytes, cudaStream_t stream) const;
 
  private:
+  /// The algorithm with its workspace; none if the library refuses it.
+  std::optional<cublasLtMatmulHeuristicResult_t> checked(
+      const ProductKey& key, const cublasLtMatmulAlgo_t& algorithm) const;
+
   CublasLtOwner<cublasLtMatmulDesc_t> product_;
   CublasLtOwner<cublasLtMatrixLayout_t> left_;
   CublasLtOwner<cublasLtMatrixLayout_t> right_;

@@ -23,6 +23,7 @@ SKIPPED = {
     "scripts/bench.sh": "tests/scripts/bench.py runs it with fewer steps",
     "scripts/course.sh": "tests/scripts/course.py runs it",
     "scripts/gpu_check.sh": "needs a GPU",
+    "build/bench/tune_products": "the emulated tune_products' test runs it",
     "build/tests/core/core_tests --device cuda": "emulated runs have a suite for each program",
     "build/tests/emulated/emulated_kernels": "the emulated counters' test runs it",
     "scripts/emulated_counters.py": "the emulated counters' test runs it",

@@ -62,6 +62,15 @@ bool fits(const Description& of, const Matrix& a, const Matrix& b, const Matrix&
          b.ld >= b.rows && d.ld >= d.rows && a.batch == d.batch && b.batch == d.batch;
 }
 
+std::size_t workspace_of(int algorithm) { return algorithm == 2 ? kWorkspaceOfSplit : 0; }
+
+// The algorithm's index; -1 if there is none for such elements.
+int index_of(const cublasLtMatmulAlgo_t& algorithm, cudaDataType type) {
+  const bool has =
+      algorithm.data[0] < kAlgorithms && algorithm.data[1] == static_cast<std::uint64_t>(type);
+  return has ? static_cast<int>(algorithm.data[0]) : -1;
+}
+
 }  // namespace
 
 extern "C" {
@@ -138,10 +147,24 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *count = std::min(most, kAlgorithms);
   for (int i = 0; i < *count; ++i) {
     found[i] = {};
-    found[i].algo.data[0] = static_cast<std::uint64_t>(i);
-    found[i].workspaceSize = i == 2 ? kWorkspaceOfSplit : 0;
+    found[i].algo = {{static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(matrix(a)->type)}};
+    found[i].workspaceSize = workspace_of(i);
     found[i].state = CUBLAS_STATUS_SUCCESS;
   }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t of,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  if (!fits(*description(of), *matrix(a), *matrix(b), *matrix(d)))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const int which = index_of(*algorithm, matrix(a)->type);
+  if (which < 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  result->workspaceSize = workspace_of(which);
+  result->state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -152,8 +175,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               std::size_t workspace_bytes, cudaStream_t stream) {
   const Description& asked = *description(of);
-  const int which = static_cast<int>(algorithm->data[0]);
-  if (c != d || (which == 2 && workspace_bytes < kWorkspaceOfSplit))
+  const int which = index_of(*algorithm, matrix(a_layout)->type);
+  if (c != d || which < 0 || workspace_bytes < workspace_of(which))
     return CUBLAS_STATUS_INVALID_VALUE;
   const bool wide = asked.scale == CUDA_R_64F;
   ProductCall call{at(a, a_layout), at(b, b_layout), at(d, d_layout)};
@@ -165,7 +188,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
   call.vector = asked.vector;
   call.algorithm = which;
   call.workspace = workspace;
-  call.workspace_bytes = which == 2 ? kWorkspaceOfSplit : 0;
+  call.workspace_bytes = workspace_of(which);
   if (!fits(asked, call.a, call.b, call.d)) return CUBLAS_STATUS_INVALID_VALUE;
   ringlet_emulated_multiply(call, stream);
   return CUBLAS_STATUS_SUCCESS;
