@@ -70,6 +70,15 @@ __device__ __forceinline__ void store_params(T* to, bfloat16* rounded, std::int6
 
 // ---- AdamW --------------------------------------------------------------------------------
 
+// Whether the gradient's elements [begin, end), in at most two blocks of the norm, are zeros.
+__device__ __forceinline__ bool has_zeros(const double* blocks, std::int64_t begin,
+                                          std::int64_t end) {
+  static_assert(kUpdateTile <= kNormBlock);
+  constexpr auto kBlock = static_cast<std::uint64_t>(kNormBlock);  // a division by a shift
+  return blocks && blocks[static_cast<std::uint64_t>(begin) / kBlock] == 0 &&
+         blocks[static_cast<std::uint64_t>(end - 1) / kBlock] == 0;
+}
+
 template <class T>
 __device__ __forceinline__ void adamw_part(const AdamWArgs& args, const AdamWFactors<T>& factors,
                                            const VectorSpan& part, std::int64_t begin) {
@@ -78,19 +87,25 @@ __device__ __forceinline__ void adamw_part(const AdamWArgs& args, const AdamWFac
   auto* const exp_avg = static_cast<T*>(args.exp_avg) + begin;
   auto* const exp_avg_sq = static_cast<T*>(args.exp_avg_sq) + begin;
   const auto* const grad = static_cast<const T*>(args.grad) + begin;
-  for_part<T>(part, [&](std::int64_t at, auto count) {
-    constexpr int kCount = decltype(count)::value;
-    T p[kCount], g[kCount], m[kCount], v[kCount];
-    load_some(param + at, p);
-    load_some(grad + at, g);
-    load_some(exp_avg + at, m);
-    load_some(exp_avg_sq + at, v);
+  const auto update = [&](auto zeros) {
+    for_part<T>(part, [&](std::int64_t at, auto count) {
+      constexpr int kCount = decltype(count)::value;
+      T p[kCount], g[kCount] = {}, m[kCount], v[kCount];
+      load_some(param + at, p);
+      if constexpr (!zeros) load_some(grad + at, g);
+      load_some(exp_avg + at, m);
+      load_some(exp_avg_sq + at, v);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) adamw_element(factors, p[i], g[i], m[i], v[i]);
-    store_params(param, rounded, at, p);
-    store_some(exp_avg + at, m);
-    store_some(exp_avg_sq + at, v);
-  });
+      for (int i = 0; i < kCount; ++i) adamw_element(factors, p[i], g[i], m[i], v[i]);
+      store_params(param, rounded, at, p);
+      store_some(exp_avg + at, m);
+      store_some(exp_avg_sq + at, v);
+    });
+  };
+  if (has_zeros(args.blocks, begin, begin + part.n))
+    update(std::true_type{});
+  else
+    update(std::false_type{});
 }
 
 // One thread computes the factors for its block, again at each new segment.

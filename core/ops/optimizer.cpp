@@ -73,16 +73,22 @@ std::vector<double> adamw_scalars(double lr, std::int64_t step, const AdamWConst
 }
 
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
-            const StepScalars& scalars, const AdamWConstants& constants, Tensor rounded) {
+            const StepScalars& scalars, const AdamWConstants& constants, Tensor rounded,
+            const Tensor& blocks) {
   check_step("adamw", param, grad, rounded, scalars, 3);
   check_state("adamw", "exp_avg", param, exp_avg);
   check_state("adamw", "exp_avg_sq", param, exp_avg_sq);
+  const bool has_blocks = blocks.defined() && param.dtype() == DType::f32;
+  if (has_blocks) {
+    check_same_device("adamw", param, blocks);
+    check_f64("adamw", "blocks", blocks, norm_blocks(param));
+  }
   if (param.numel() == 0) return;
   adamw_kernel(
       {param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(), exp_avg_sq.mutable_bytes(),
-       rounded.mutable_bytes(), param.numel(), segments_of(scalars), scalars.values.data<double>(),
-       scalars.grad_scale.data<double>(), constants.beta1, constants.beta2, constants.eps,
-       constants.weight_decay, param.dtype()},
+       rounded.mutable_bytes(), has_blocks ? blocks.data<double>() : nullptr, param.numel(),
+       segments_of(scalars), scalars.values.data<double>(), scalars.grad_scale.data<double>(),
+       constants.beta1, constants.beta2, constants.eps, constants.weight_decay, param.dtype()},
       param.device());
 }
 

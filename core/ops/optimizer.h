@@ -22,6 +22,9 @@ struct AdamWArgs {
   void* exp_avg;     // (n)
   void* exp_avg_sq;  // (n)
   void* rounded;     // (n) bf16: the updated elements of an f32 param, rounded; may be null
+  /// (ceil(n / kNormBlock)) squared norms of grad's blocks: where one is 0, all elements are zeros
+  /// and need not be read. May be null; null for f64, where small squares are 0.
+  const double* blocks;
   std::int64_t n;
   StepSegments segments;
   const double* scalars;     // (segments, 3): lr; bias corrections 1 - beta1^step, 1 - beta2^step
@@ -99,9 +102,11 @@ struct AdamWConstants {
 std::vector<double> adamw_scalars(double lr, std::int64_t step,
                                   const AdamWConstants& constants = {});
 /// The first four are f32 or f64 with the same numel. `rounded` (numel) bf16, or undefined,
-/// receives the updated elements of param, rounded; param is f32 then.
+/// receives the updated elements of param, rounded; param is f32 then. `blocks`, or undefined, are
+/// grad's squared_norm_blocks(); they save reading the parts of grad that are zeros.
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
-            const StepScalars& scalars, const AdamWConstants& constants = {}, Tensor rounded = {});
+            const StepScalars& scalars, const AdamWConstants& constants = {}, Tensor rounded = {},
+            const Tensor& blocks = {});
 
 struct SGDConstants {
   double momentum = 0;

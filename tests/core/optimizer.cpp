@@ -128,6 +128,41 @@ TEST_CASE("segments have the bits of steps of their own, and between them nothin
   CHECK(whole.param[18].item() == BothSteps(n).param[18].item());
 }
 
+TEST_CASE("AdamW has the same bits with a gradient's blocks, and does not read those of zeros") {
+  const std::int64_t n = 5 * kNormBlock + 7;
+  const StepScalars scalars = step_scalars(adamw_scalars(0.01, 3), 0.37);
+  for (const std::int64_t begin : {0, 1, 4}) {  // a tile of the step in one block, or in two
+    const auto part = [=](const Tensor& x) { return x.slice(begin, n); };
+    Tensor grad = part(wave(n, 3));
+    grad.slice(kNormBlock - 5, 3 * kNormBlock + 5).zero_();  // two whole blocks
+    grad.slice(4 * kNormBlock, n - begin).zero_();
+    const Tensor blocks = squared_norm_blocks(grad);
+    const auto stepped = [&](const Tensor& with) {
+      BothSteps all(n);
+      Tensor param = part(all.param), m = part(all.m), v = part(all.v);
+      adamw_(param, grad, m, v, scalars, {.weight_decay = 0.1}, {}, with);
+      return all.bits();
+    };
+    const auto expected = stepped({});
+    CHECK(stepped(blocks) == expected);
+    CHECK(blocks.to_vector<double>()[1] == 0);
+    CHECK(blocks.to_vector<double>()[3] != 0);
+    // A whole block is of one tile, or of two with a part of a block that is not zeros.
+    if (default_device().type != DeviceType::cuda || begin == 1) continue;
+    grad.slice(kNormBlock, 2 * kNormBlock).copy_(full({kNormBlock}, NAN));
+    CHECK(stepped(blocks) == expected);
+  }
+}
+
+TEST_CASE("AdamW reads every gradient of f64: a small number's square may be 0") {
+  Tensor param = zeros({2}, DType::f64), m = zeros_like(param), v = zeros_like(param);
+  const Tensor grad = tensor(std::vector<double>{1e-200, 0}, {2});
+  const Tensor blocks = squared_norm_blocks(grad);
+  CHECK(blocks.to_vector<double>()[0] == 0);
+  adamw_(param, grad, m, v, step_scalars(adamw_scalars(0.01, 1)), {}, {}, blocks);
+  CHECK(m.to_vector<double>()[0] > 0);
+}
+
 TEST_CASE("a step and a norm have the CPU's bits on every device, segments' edges included") {
   if (cpu::isa() == cpu::Isa::portable) return;  // it rounds a b + c twice
   const std::vector<StepSegment> segments = {{1, 2, 1},      {2, 7, 1},      {7, 103, 0},

@@ -54,6 +54,12 @@ class GradientNorm {
   }
   /// The factor of the gradients, (1) f64; NaN: nothing is updated.
   Tensor scale() const { return clip_.slice(1, 2); }
+  /// The squared norms of the gradient's blocks in this slice; undefined if launch() computed none.
+  /// Ranks that hold slices of parameters add theirs up, by numbers that are not equal blocks.
+  Tensor blocks_of(const nn::LocalSlice& slice) const {
+    if (!is_on() || state_.slice_ranks() || slice.grad.device() != blocks_.device()) return {};
+    return blocks_.slice(slice.begin / kNormBlock, blocks_of(slice.end));
+  }
   /// Counts the launched step, and moves this thread's generator to its next step.
   void end_step() {
     ended_.push_back(

@@ -56,8 +56,12 @@ class Optimizer {
     const bool mirrored = mirror_.is_current();
     for (std::size_t i = 0; i < state_.slices().size(); ++i) {
       const nn::LocalSlice& slice = state_.slices()[i];
-      Run run{slice.data, slice.grad, state_.moments()[i], mirrored ? mirror_.values() : Tensor(),
-              plan_.of_slice(i, norm_.scale().to(slice.data.device()))};
+      Run run{slice.data,
+              slice.grad,
+              state_.moments()[i],
+              mirrored ? mirror_.values() : Tensor(),
+              plan_.of_slice(i, norm_.scale().to(slice.data.device())),
+              norm_.blocks_of(slice)};
       if (run.scalars.segments.defined()) update(run);
     }
     if (mirrored) mirror_.keep();
@@ -113,6 +117,7 @@ class Optimizer {
     std::vector<Tensor> moments;  // (n) each
     Tensor rounded;               // (n) bf16, to be written with data; undefined: not wanted
     StepScalars scalars;
+    Tensor blocks;  // squared_norm_blocks() of grad; undefined: not computed
   };
   /// `max_grad_norm` and `check_finite`: see GradientNorm.
   Optimizer(nn::Module& module, double lr, double max_grad_norm, bool check_finite,

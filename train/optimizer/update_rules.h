@@ -32,8 +32,8 @@ class AdamW final : public Optimizer {
     return adamw_scalars(lr(), step, constants_);
   }
   void update(Run& run) override {
-    adamw_(run.data, run.grad, run.moments[0], run.moments[1], run.scalars, constants_,
-           run.rounded);
+    adamw_(run.data, run.grad, run.moments[0], run.moments[1], run.scalars, constants_, run.rounded,
+           run.blocks);
   }
   AdamWConstants constants_;
 };
