@@ -5,6 +5,7 @@
 
 #include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/node.h"
+#include "ringlet/autograd/side_branch.h"
 
 namespace ringlet::autograd {
 
@@ -21,6 +22,7 @@ class Engine {
       nodes_.at(first.get()).grad = grad;
       ready_.push(first);
       run_ready();
+      if (options_.fire_hooks) SideBranch::join_current();
       for (const auto& [observer, leaves] : observers_) observer->backward_ends();
     } catch (...) {
       for (const auto& [observer, leaves] : observers_) observer->backward_failed();
@@ -113,6 +115,7 @@ class Engine {
   void complete(VariableState& leaf) {
     if (!options_.fire_hooks || !leaf.has_grad) return;
     std::erase_if(leaf.hooks, [](const auto& hook) { return hook.expired(); });
+    SideBranch::leaf_is_complete(leaf);
     const auto hooks = leaf.hooks;  // a hook may add others
     for (const auto& hook : hooks)
       if (const HookHandle call = hook.lock()) (*call)();

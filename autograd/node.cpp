@@ -5,6 +5,7 @@
 
 #include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/leaf_recorder.h"
+#include "ringlet/autograd/side_branch.h"
 #include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::autograd {
@@ -139,6 +140,7 @@ Accumulator Gradient::sink(const Shape& shape, DType dtype, Device device) {
     if (!leaf_->grad_buffer.defined()) leaf_->grad_buffer = empty_like(leaf_->data);
     leaf_->dense = leaf_->dense || !rows_known_;
     const double beta = leaf_->has_grad ? 1 : 0;
+    if (leaf_->has_grad) SideBranch::join_current();
     leaf_->has_grad = true;
     leaf_->applied = false;
     return {leaf_->grad_buffer, beta};

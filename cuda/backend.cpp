@@ -101,8 +101,8 @@ class CudaBackend final : public Backend {
     return cuda::device_time(device);
   }
   void hold(Device device, double seconds) override { cuda::hold(device, seconds); }
-  std::unique_ptr<DeviceStream> make_stream(Device device) override {
-    return cuda::make_stream(device);
+  std::unique_ptr<DeviceStream> make_stream(Device device, StreamPriority priority) override {
+    return cuda::make_stream(device, priority);
   }
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return cuda::make_event(device);
@@ -141,6 +141,9 @@ class CudaBackend final : public Backend {
     return take_capture(of(device))->finish();
   }
   void abandon_capture(Device device) override { take_capture(of(device)).reset(); }
+  void join_capture(Device device) override {
+    of(device).allocator.join_capture(cuda::current_stream(device));
+  }
 
  private:
   static bool is_for_later(const cuda::DeviceMemory& memory, const Block& block, cudaStream_t user,

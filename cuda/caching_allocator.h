@@ -79,13 +79,19 @@ class CachingAllocator {
     const std::lock_guard lock(mutex_);
     RINGLET_CHECK(!exact_, "[graph] with RINGLET_CUDA_EXACT no block outlives its use");
     RINGLET_CHECK(!capture_.stream, "[graph] work of ", device_, " is being captured already");
-    capture_ = {stream, std::this_thread::get_id(), capture_.number + 1, 0};
+    capture_ = {stream, nullptr, std::this_thread::get_id(), capture_.number + 1, 0};
+  }
+  /// In a capture: so do those for `branch`, a stream that is part of it.
+  void join_capture(Stream branch) {
+    const std::lock_guard lock(mutex_);
+    RINGLET_CHECK(capture_.stream, "[graph] no work of ", device_, " is being captured");
+    capture_.branch = branch;
   }
   /// The bytes allocated since begin_capture() that are still in use: the next capture would
   /// overwrite them.
   std::size_t end_capture() {
     const std::lock_guard lock(mutex_);
-    capture_.stream = nullptr;
+    capture_.stream = capture_.branch = nullptr;
     return capture_.live;
   }
   /// A graph that uses addresses of the graphs' memory is created, or destroyed.
@@ -120,6 +126,7 @@ class CachingAllocator {
  private:
   struct CaptureState {
     Stream stream = nullptr;  // null: nothing is captured
+    Stream branch = nullptr;  // a second one
     std::thread::id thread = {};
     std::uint64_t number = 0;  // of the latest capture
     std::size_t live = 0;      // bytes of its blocks that are in use
@@ -136,7 +143,8 @@ class CachingAllocator {
   static Chunk* chunk_of(const Block& block) { return static_cast<Chunk*>(block.owner); }
 
   bool captures(Stream stream) const {
-    return capture_.stream == stream && stream && capture_.thread == std::this_thread::get_id();
+    return stream && (stream == capture_.stream || stream == capture_.branch) &&
+           capture_.thread == std::this_thread::get_id();
   }
   void count_graphs(std::ptrdiff_t difference) {
     const std::lock_guard lock(mutex_);

@@ -14,12 +14,12 @@ namespace {
 // work of a stream's last user may be in flight.
 class StreamPool {
  public:
-  Stream take(Device device) {
+  Stream take(Device device, StreamPriority priority) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(free_.begin(), free_.end(), [&](const Stream& stream) {
-      return stream.device() == device;
+      return stream.device() == device && stream.priority() == priority;
     });
-    if (found == free_.end()) return Stream(device);
+    if (found == free_.end()) return Stream(device, priority);
     Stream stream = std::move(*found);
     free_.erase(found);
     return stream;
@@ -42,7 +42,7 @@ StreamPool& pool() {
 
 class PooledStream final : public DeviceStream {
  public:
-  explicit PooledStream(Device device) : stream_(pool().take(device)) {}
+  PooledStream(Device device, StreamPriority priority) : stream_(pool().take(device, priority)) {}
   ~PooledStream() override { pool().put_back(std::move(stream_)); }
   PooledStream(const PooledStream&) = delete;
   PooledStream& operator=(const PooledStream&) = delete;
@@ -70,8 +70,8 @@ class OwnEvent final : public DeviceEvent {
 
 }  // namespace
 
-std::unique_ptr<DeviceStream> make_stream(Device device) {
-  return std::make_unique<PooledStream>(device);
+std::unique_ptr<DeviceStream> make_stream(Device device, StreamPriority priority) {
+  return std::make_unique<PooledStream>(device, priority);
 }
 std::unique_ptr<DeviceEvent> make_event(Device device) {
   return std::make_unique<OwnEvent>(device);

@@ -7,7 +7,7 @@
 
 namespace ringlet::cuda {
 
-std::unique_ptr<DeviceStream> make_stream(Device device);
+std::unique_ptr<DeviceStream> make_stream(Device device, StreamPriority priority);
 std::unique_ptr<DeviceEvent> make_event(Device device);
 
 }  // namespace ringlet::cuda

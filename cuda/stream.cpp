@@ -16,6 +16,13 @@ namespace {
 thread_local std::array<cudaStream_t, kMostDevices> chosen_streams{};
 thread_local bool has_chosen = false;  // this thread chose a device by a DeviceGuard
 
+// Lower numbers run first.
+struct Priorities {
+  Priorities() { RINGLET_CUDA(cudaDeviceGetStreamPriorityRange(&low, &high)); }
+  int own() const { return std::max(low - 1, high); }
+  int low = 0, high = 0;
+};
+
 cudaStream_t default_stream(Device device) {
   // Never destroyed: the driver may be unloaded before objects with static storage are destroyed.
   static auto* const streams = new std::array<cudaStream_t, kMostDevices>{};
@@ -23,7 +30,8 @@ cudaStream_t default_stream(Device device) {
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once((*made)[i], [&] {
     const DeviceGuard guard(device);
-    RINGLET_CUDA(cudaStreamCreateWithFlags(&(*streams)[i], cudaStreamNonBlocking));
+    RINGLET_CUDA(
+        cudaStreamCreateWithPriority(&(*streams)[i], cudaStreamNonBlocking, Priorities().own()));
   });
   return (*streams)[i];
 }
@@ -76,21 +84,24 @@ DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);
 }
 
-// Groups use such streams for collectives: their few blocks would otherwise queue after those of
-// products that fill the device, while other ranks wait.
-Stream::Stream(Device device) : device_(device) {
+// Groups use streams of high priority for collectives. Their few blocks would otherwise queue after
+// those of products that fill the device, while other ranks wait.
+Stream::Stream(Device device, StreamPriority priority) : device_(device), priority_(priority) {
   const DeviceGuard guard(device);
-  int lowest = 0, highest = 0;
-  RINGLET_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-  RINGLET_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest));
+  const Priorities numbers;
+  const int number = priority == StreamPriority::high ? numbers.high : numbers.low;
+  RINGLET_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number));
 }
 Stream::~Stream() {
   if (stream_) cudaStreamDestroy(stream_);
 }
 Stream::Stream(Stream&& other) noexcept
-    : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
+    : device_(other.device_),
+      priority_(other.priority_),
+      stream_(std::exchange(other.stream_, nullptr)) {}
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
+  std::swap(priority_, other.priority_);
   std::swap(stream_, other.stream_);
   return *this;
 }

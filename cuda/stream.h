@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "ringlet/core/device/device.h"
+#include "ringlet/core/device/device_objects.h"
 
 namespace ringlet::cuda {
 
@@ -34,16 +34,18 @@ class DeviceGuard {
 /// A separate stream, which does not wait for CUDA's default stream.
 class Stream {
  public:
-  explicit Stream(Device device);
+  Stream(Device device, StreamPriority priority);
   ~Stream();
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
 
   cudaStream_t get() const { return stream_; }
   Device device() const { return device_; }
+  StreamPriority priority() const { return priority_; }
 
  private:
   Device device_;
+  StreamPriority priority_;
   cudaStream_t stream_ = nullptr;
 };
 

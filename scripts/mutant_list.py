@@ -1,4 +1,4 @@
-"""The mutants of cuda/ and comm/: each barrier, release, acquire, bounds test, copy wait and event wait, taken out."""
+"""The mutants of cuda/, comm/ and autograd/: each barrier, release, acquire, bounds test and wait, taken out."""
 
 import dataclasses
 import glob
@@ -30,8 +30,9 @@ KINDS = {
         (rf"(?<== ){BOUND}(?= \? )", "true"),
         (rf"(?<=, ){BOUND}(?= \? )", "true"),
     ]),
-    "event wait": (("cuda/*.cpp", "comm/*.cpp", "comm/*/*.cpp", "comm/*/*.h"), [
-        (r"[\w.\->()]*(?:\.|->)make_wait\([^;]*\);", ";"),
+    "event wait": (("autograd/*.cpp", "cuda/*.cpp", "comm/*.cpp", "comm/*/*.cpp", "comm/*/*.h"), [
+        (r"(?<=[ :])(?:SideBranch::)?join_current\(\);", ";"),
+        (r"[\w.\->()\[\]]*(?:\.|->)make_wait\([^;]*\);", ";"),
         (r"(?<!::)\b[\w\->.]+(?:\.|->)synchronize\(\);", ";"),
         (r"(?:RINGLET_CUDA\()?cuda(?:Event|Stream)Synchronize\([^;]*;", ";"),
     ]),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mutants of cuda/ and comm/ on the emulated GPU: mutants.py BUILD [OPTIONS].
+"""Mutants of cuda/, comm/ and autograd/ on the emulated GPU: mutants.py BUILD [OPTIONS].
 
 Takes each barrier, release, acquire, bounds test and wait out in turn, recompiles the objects that it
 is in and runs the emulated programs in BUILD (`ninja -C BUILD emulated` made them) whose kernels reach its
@@ -29,6 +29,7 @@ HOST_TESTS = {
     "comm/transports/nccl": ["host:comm/nccl"],
     "comm/group_capture": ["host:comm/nccl"],
     "cuda/virtual_ranks": ["cuda/all_reduce_device", "comm/device"],
+    "autograd/": ["autograd/side_branch"],
     "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/memory_device", "train/step_graphs"],
     "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring"],
 }
@@ -83,7 +84,7 @@ def cover(build, folder):
 
 def tests_of(mutant, coverage):
     """(test, unit) pairs that reach the mutant, the fastest first. The unit is a .cu or .cpp file."""
-    if mutant.path.endswith(".cpp") or mutant.path.startswith("comm/"):
+    if mutant.path.endswith(".cpp") or mutant.path.startswith(("autograd/", "comm/")):
         return [(test, mutant.path) for test in host_tests(mutant.path) if test in coverage]
     # A call that is inlined has no instruction at its own line: then the file's other lines count.
     near = {f"{mutant.path}:{mutant.line + offset}" for offset in range(-NEAR, NEAR + 1)}

@@ -113,6 +113,10 @@ class DelayedDevice final : public DelayedStreams {
     scheduler().end_capture(current(device));
     allocator(device).end_capture();
   }
+  void join_capture(Device device) override {
+    const Lock lock(scheduler().mutex());
+    allocator(device).join_capture(&current(device));
+  }
 
  private:
   /// Segments of NaN, so that uninitialised reads are visible. One is freed when no enqueued work

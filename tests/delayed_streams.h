@@ -54,7 +54,7 @@ class DelayedStreams : public HostDevice {
     return time;
   }
 
-  std::unique_ptr<DeviceStream> make_stream(Device device) override {
+  std::unique_ptr<DeviceStream> make_stream(Device device, StreamPriority) override {
     const Lock lock(scheduler_.mutex());
     return std::make_unique<OwnStream>(device, new_stream());
   }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ringlet/autograd/functions/beside.h"
 #include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/matmul.h"
@@ -87,14 +88,14 @@ inline Variable record_linear(const Tensor& y, const Tensor& pre, const Variable
     const Tensor& input = x.tensor(grads);
     const std::int64_t in = w.size(1), out = w.size(0);
     const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
-    const Tensor rows_grad = grad.view({rows, out});
-    if (grads[0].needed()) {
-      const Accumulator to = grads[0].sink_of(input);
-      Tensor rows_to = to.out.view({rows, in});
-      matmul_into(rows_to, rows_grad, w, {}, to.beta);
-    }
+    const Tensor rows_grad = grad.view({rows, out}), rows_x = input.view({rows, in});
     const Accumulator to_weight = grads[1].sink_of(w);
-    linear_gradients_into(to_weight, to_bias, rows_grad, input.view({rows, in}));
+    run_beside(grads, 1, {rows_grad, rows_x},
+               [&] { linear_gradients_into(to_weight, to_bias, rows_grad, rows_x); });
+    if (!grads[0].needed()) return;
+    const Accumulator to = grads[0].sink_of(input);
+    Tensor rows_to = to.out.view({rows, in});
+    matmul_into(rows_to, rows_grad, w, {}, to.beta);
   };
   return record(pre ? "linear_gelu" : "linear", y, {x, weight, bias}, std::move(backward));
 }

@@ -29,27 +29,28 @@ struct PackedLinearBackward {
       values.push_back(weight.tensor(grads));
       weight_shapes.push_back(values.back().shape());
     }
-    if (grads[0].needed()) {
-      const Accumulator to = grads[0].sink_of(input);
-      Tensor rows_to = to.out.view(rows_x.shape());
-      ringlet::matmul_into(rows_to, rows_grad, joined(values), {}, to.beta);
-    }
 
     const DType dtype = values[0].dtype();
     Sinks to_weights({&grads[1], weights.size()}, weight_shapes, dtype, grad.device());
     Sinks to_biases({&grads[1 + weights.size()], weights.size()}, bias_shapes, dtype,
                     grad.device());
-    if (to_weights.at_once() && to_biases.at_once())
-      return ringlet::linear_gradients_into(to_weights.whole, to_biases.whole, rows_grad, rows_x);
-    std::int64_t begin = 0;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const std::int64_t rows = weight_shapes[i][0];
-      const Accumulator to_weight = to_weights.parts[i], to_bias = to_biases.parts[i];
-      if (to_weight || to_bias)
-        ringlet::linear_gradients_into(to_weight, to_bias,
-                                       ringlet::narrow(rows_grad, 1, begin, rows), rows_x);
-      begin += rows;
-    }
+    run_beside(grads, 1, {rows_grad, rows_x}, [&] {
+      if (to_weights.at_once() && to_biases.at_once())
+        return ringlet::linear_gradients_into(to_weights.whole, to_biases.whole, rows_grad, rows_x);
+      std::int64_t begin = 0;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        const std::int64_t rows = weight_shapes[i][0];
+        const Accumulator to_weight = to_weights.parts[i], to_bias = to_biases.parts[i];
+        if (to_weight || to_bias)
+          ringlet::linear_gradients_into(to_weight, to_bias,
+                                         ringlet::narrow(rows_grad, 1, begin, rows), rows_x);
+        begin += rows;
+      }
+    });
+    if (!grads[0].needed()) return;
+    const Accumulator to = grads[0].sink_of(input);
+    Tensor rows_to = to.out.view(rows_x.shape());
+    ringlet::matmul_into(rows_to, rows_grad, joined(values), {}, to.beta);
   }
 
   // The destinations of all parts' gradients; `whole` if all are needed and contiguous.

@@ -45,7 +45,7 @@ class Backend {
   virtual std::unique_ptr<DeviceTime> device_time(Device device);
   virtual void hold(Device, double /*seconds*/) {}
   /// See core/device/stream.h; null for a synchronous device.
-  virtual std::unique_ptr<DeviceStream> make_stream(Device) { return nullptr; }
+  virtual std::unique_ptr<DeviceStream> make_stream(Device, StreamPriority) { return nullptr; }
   virtual std::unique_ptr<DeviceEvent> make_event(Device) { return nullptr; }
   /// The stream of this thread's work on the device, a cudaStream_t on cuda. The call also makes
   /// the device the thread's current one, for other libraries.
@@ -69,6 +69,8 @@ class Backend {
   /// Ends the capture, also if it throws.
   virtual std::unique_ptr<DeviceGraph> end_capture(Device) { return nullptr; }
   virtual void abandon_capture(Device) {}
+  /// Until the capture ends, this thread's work on its current stream has the graph's memory, too.
+  virtual void join_capture(Device) {}
 
   /// The descriptor with which other processes can map the block now; -1 if there is none.
   virtual int descriptor(Device, const Block&) const { return -1; }

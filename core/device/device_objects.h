@@ -10,6 +10,10 @@
 
 namespace ringlet {
 
+/// Which of a device's streams runs first where both could: `high` before the device's own stream,
+/// `low` after it.
+enum class StreamPriority { low, high };
+
 /// The implementation of Stream; see core/device/stream.h.
 class DeviceStream {
  public:

@@ -4,7 +4,8 @@
 
 namespace ringlet {
 
-Stream::Stream(Device device) : stream_(backend(device.type).make_stream(device)) {}
+Stream::Stream(Device device, StreamPriority priority)
+    : stream_(backend(device.type).make_stream(device, priority)) {}
 
 StreamGuard::StreamGuard(const Stream& stream)
     : stream_(stream.stream_.get()), before_(stream_ ? stream_->enter() : nullptr) {}

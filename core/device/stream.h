@@ -23,7 +23,7 @@ namespace ringlet {
 /// A separate stream. It may be destroyed while its work is in flight.
 class Stream {
  public:
-  explicit Stream(Device device);
+  explicit Stream(Device device, StreamPriority priority = StreamPriority::high);
 
  private:
   friend class StreamGuard;

@@ -290,6 +290,25 @@ TEST_CASE_FIXTURE(
 }
 
 TEST_CASE_FIXTURE(
+    Allocating<64 * kMebibyte>,
+    "a branch of a capture has the graphs' memory, but none of the captured stream's") {
+  CHECK_THROWS_WITH_AS(allocator.join_capture(&second_stream),
+                       "[graph] no work of cuda:0 is being captured", Error);
+  allocator.begin_capture(&first_stream);
+  allocator.join_capture(&second_stream);
+  const Block own = allocate(1000);
+  allocator.release(own);
+  const Block branch = allocator.allocate(1000, &second_stream);
+  CHECK(branch.data != own.data);
+  CHECK(allocator.is_of_graphs(branch));
+  CHECK(allocator.end_capture() == branch.nbytes);
+  allocator.release(branch);
+  const Block later = allocator.allocate(1000, &second_stream);
+  CHECK_FALSE(allocator.is_of_graphs(later));
+  allocator.release(later);
+}
+
+TEST_CASE_FIXTURE(
     Allocating<36 * kMebibyte>,
     "while work is captured nothing goes back to the source, which would wait for the device") {
   allocator.release(allocate(16 * kMebibyte));

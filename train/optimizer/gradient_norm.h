@@ -5,7 +5,10 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <unordered_map>
 
+#include "ringlet/autograd/side_branch.h"
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/tensor/host_copy.h"
 #include "ringlet/core/tensor/random.h"
@@ -27,27 +30,30 @@ class GradientNorm {
 
   void set_max_norm(double max_norm) { max_norm_ = max_norm; }
 
+  /// To be called before the backward of a captured step. When the gradients of a unit are
+  /// complete, `branch` adds up their squares, while the device's cache has them. launch() does the
+  /// others.
+  void launch_on(autograd::SideBranch& branch) {
+    if (!is_on() || state_.arena().sharding() || state_.slice_ranks()) return;
+    blocks_.zero_();
+    const auto completed = std::make_shared<Completed>();
+    completed_ = completed;
+    branch.on_complete([this, &branch, completed](const autograd::VariableState& leaf) {
+      ++(*completed)[&leaf];
+      for (const nn::Unit& unit : state_.arena().units())
+        if (holds(unit, leaf) && is_complete(unit, *completed))
+          branch.run({}, [&] { add_up(unit); });
+    });
+  }
   void launch() {
     if (!is_on()) return;
+    const std::shared_ptr<const Completed> completed = completed_.lock();
     // The gradient memory of a skipped parameter holds anything; zeros keep it out of its block.
     for (const OptimizerState::Span& span : state_.spans())
       if (!state_.entries()[span.entry].has_grad()) state_.grad(span).zero_();
-    blocks_.zero_();  // those of other ranks
-    for (const nn::LocalSlice& slice : state_.slices()) {
-      for (const nn::Unit& unit : state_.arena().units()) {
-        const std::int64_t begin = std::max(unit.begin, slice.begin);
-        const std::int64_t end = std::min(unit.end, slice.end);
-        if (begin >= end) continue;
-        const std::int64_t first = begin / kNormBlock;
-        Tensor blocks = blocks_.slice(first, first + blocks_of(end - begin));
-        const Tensor grad = counted(slice, unit, begin, end);
-        if (grad.device() == blocks.device()) {
-          squared_norm_blocks_into(blocks, grad);
-        } else {
-          blocks.copy_(squared_norm_blocks(grad));
-        }
-      }
-    }
+    if (!completed) blocks_.zero_();  // those of other ranks
+    for (const nn::Unit& unit : state_.arena().units())
+      if (!completed || !is_complete(unit, *completed)) add_up(unit);
     if (const auto& sharding = state_.arena().sharding()) sharding->gather_norm_blocks(blocks_);
     if (state_.slice_ranks()) state_.slice_ranks()->all_reduce(blocks_);
     clip_factor_into(clip_, blocks_, max_norm_, check_finite_);
@@ -90,12 +96,41 @@ class GradientNorm {
   }
 
  private:
+  /// How often each leaf's gradient was completed; a second time adds to it.
+  using Completed = std::unordered_map<const autograd::VariableState*, int>;
   /// A step that was ended and not checked.
   struct Ended {
     HostCopy clip;  // undefined where there is no norm
     OptimizerState::Indices updated;
     Generator generator;  // before
   };
+  static bool holds(const nn::Unit& unit, const autograd::VariableState& leaf) {
+    return std::ranges::any_of(unit.parameters, [&](const nn::PlacedParameter& placed) {
+      return placed.parameter.state().get() == &leaf;
+    });
+  }
+  static bool is_complete(const nn::Unit& unit, const Completed& completed) {
+    return std::ranges::all_of(unit.parameters, [&](const nn::PlacedParameter& placed) {
+      const auto found = completed.find(placed.parameter.state().get());
+      return found != completed.end() && found->second == 1;
+    });
+  }
+  // Writes the unit's blocks, of the local slices.
+  void add_up(const nn::Unit& unit) {
+    for (const nn::LocalSlice& slice : state_.slices()) {
+      const std::int64_t begin = std::max(unit.begin, slice.begin);
+      const std::int64_t end = std::min(unit.end, slice.end);
+      if (begin >= end) continue;
+      const std::int64_t first = begin / kNormBlock;
+      Tensor blocks = blocks_.slice(first, first + blocks_of(end - begin));
+      const Tensor grad = counted(slice, unit, begin, end);
+      if (grad.device() == blocks.device()) {
+        squared_norm_blocks_into(blocks, grad);
+      } else {
+        blocks.copy_(squared_norm_blocks(grad));
+      }
+    }
+  }
   // The gradients of [begin, end), but zeros where another rank has the same ones.
   Tensor counted(const nn::LocalSlice& slice, const nn::Unit& unit, std::int64_t begin,
                  std::int64_t end) const {
@@ -155,10 +190,11 @@ class GradientNorm {
   OptimizerState& state_;
   double max_norm_;
   bool check_finite_;
-  Tensor blocks_;             // of the whole arena
-  Tensor clip_;               // (3), of clip_factor()
-  std::deque<Ended> ended_;   // oldest first
-  mutable HostCopy checked_;  // of clip_, at the step that was checked last
+  Tensor blocks_;                             // of the whole arena
+  Tensor clip_;                               // (3), of clip_factor()
+  std::weak_ptr<const Completed> completed_;  // in the capture of a step with launch_on()
+  std::deque<Ended> ended_;                   // oldest first
+  mutable HostCopy checked_;                  // of clip_, at the step that was checked last
 };
 
 }  // namespace ringlet::train

@@ -49,6 +49,7 @@ class Optimizer {
     plan.push_back(reinterpret_cast<std::intptr_t>(mirror_.values().bytes()));
     return plan;
   }
+  void launch_norm_on(autograd::SideBranch& branch) { norm_.launch_on(branch); }
   /// Norm, clipping and update. Updates nothing if a gradient is not finite; later steps update
   /// nothing either, until check_steps has reported that step.
   void launch_step() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ringlet/autograd/side_branch.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/tensor/random.h"
@@ -98,7 +99,10 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
   module_.zero_grad();
   std::string why;
   try {
+    autograd::SideBranch branch(device_);
     step.graph = capture(device_, [&] {
+      const autograd::SideBranch::Scope on(branch);
+      optimizer_.launch_norm_on(branch);
       step.loss.copy_(work(step.inputs));
       RINGLET_CHECK(reached() == step.reached,
                     "batches of the same shapes reached different parameters");

@@ -1,0 +1,21 @@
+// Gradients of parameters beside the rest of backward.
+#pragma once
+
+#include "ringlet/autograd/node.h"
+#include "ringlet/autograd/side_branch.h"
+
+namespace ringlet::autograd {
+
+/// Runs `work`, on this thread's side branch if there is one. `work` reads `reads` and writes the
+/// gradients of the inputs from `first` on. Those of inner variables are read before a join: with
+/// any of them, it does not run on the branch.
+inline void run_beside(Gradients& grads, std::size_t first, const std::vector<Tensor>& reads,
+                       const std::function<void()>& work) {
+  SideBranch* const branch = SideBranch::current();
+  bool leaves = true;
+  for (std::size_t i = first; i < grads.size(); ++i)
+    leaves = leaves && (!grads[i].needed() || grads[i].is_leaf());
+  branch&& leaves ? branch->run(reads, work) : work();
+}
+
+}  // namespace ringlet::autograd

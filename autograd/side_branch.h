@@ -1,0 +1,74 @@
+// A branch of a captured step for work that the rest of it hardly waits for: gradients of weights.
+// Its stream has a low priority, so it fills what the other kernels leave of the device.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "ringlet/autograd/variable.h"
+#include "ringlet/core/device/stream.h"
+
+namespace ringlet::autograd {
+
+class SideBranch {
+ public:
+  /// Called when a leaf's gradient is complete, which the branch may still have to compute.
+  using OnComplete = std::function<void(const VariableState& leaf)>;
+
+  /// Make it before the capture.
+  explicit SideBranch(Device device);
+  SideBranch(const SideBranch&) = delete;
+  SideBranch& operator=(const SideBranch&) = delete;
+  void on_complete(OnComplete call) { on_complete_ = std::move(call); }
+
+  /// Within a capture: a scope in which the branch takes this thread's work. Its end joins.
+  class Scope {
+   public:
+    explicit Scope(SideBranch& branch);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    SideBranch* before_;
+  };
+
+  /// Enqueues `work` on the branch, after all that this thread has enqueued so far. The memory of
+  /// `reads` stays allocated until the captured stream has waited for the work. All else that it
+  /// reads or writes must stay as it is until the next join.
+  void run(const std::vector<Tensor>& reads, const std::function<void()>& work);
+  /// This thread's next work waits for the branch.
+  void join();
+
+  /// This thread's; null: it has none, and the next two have no effect.
+  static SideBranch* current();
+  static void join_current();
+  static void leaf_is_complete(const VariableState& leaf);
+
+ private:
+  struct Read {
+    Tensor tensor;
+    std::uint64_t version;
+  };
+  /// Consecutive work of the branch.
+  struct Part {
+    explicit Part(Device device) : done(device) {}
+    std::vector<Read> reads;
+    int runs = 0;
+    Event done;
+  };
+  /// Bounds the memory that `reads` keep: the captured stream waits for work so long ago.
+  static constexpr int kRunsOfPart = 8;
+
+  void end_part(Part& part);
+  static void release(Part& part);
+
+  Stream stream_;
+  Event fork_;
+  std::array<Part, 2> parts_;  // the older one has ended
+  Device device_;
+  OnComplete on_complete_;
+};
+
+}  // namespace ringlet::autograd
