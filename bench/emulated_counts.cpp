@@ -22,7 +22,8 @@ double sector_bytes(std::uint64_t sectors) {
   return static_cast<double>(sectors * emulated::kSectorBytes);
 }
 
-/// "forward_tiles<64>" from a mangled name; others unchanged.
+}  // namespace
+
 std::string short_name(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> plain(
@@ -38,8 +39,6 @@ std::string short_name(const std::string& mangled) {
   }
   return name.substr(0, at);
 }
-
-}  // namespace
 
 bool is_emulated(Device device) {
   return emulated::count_launches != nullptr && device.type == DeviceType::cuda;

@@ -11,6 +11,8 @@
 
 namespace ringlet::bench {
 
+/// "forward_tiles<64>" from a mangled name; others unchanged.
+std::string short_name(const std::string& mangled);
 /// Whether this program's GPU is the emulated one.
 bool is_emulated(Device device);
 

@@ -19,7 +19,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Span, track, kind, name, begin, end, depth)
 
 namespace ringlet::bench {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceIdle, steps, span_ms, busy_ms, longest_gap_ms, share)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceIdle, steps, span_ms, busy_ms, longest_gap_ms, share,
+                                   share_without_longest, longest_gap_at, longest_from, longest_to,
+                                   before_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepMemory, parameters, gradients, moments, sidecars, saved,
                                    passing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelSum, calls, ms, floor_ms)
@@ -29,7 +31,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, 
                                    hf_rows_per_pair, exposed_ms, collectives_ms, wire_bytes,
                                    rank_variance_ms2, algorithm, processors, times, timeline, idle,
                                    data_wait_ms, page_faults, mapped_bytes, threads_started,
-                                   context_switches, system_allocations, replayed)
+                                   context_switches, system_allocations, replayed, replayed_ms)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -139,6 +141,7 @@ Measurement Row::summary() const {
   const auto n = static_cast<double>(rounds.size());
   for (const Measurement& round : rounds) {
     append(all.step_ms, round.step_ms);
+    append(all.replayed_ms, round.replayed_ms);
     for (std::size_t i = 0; i < kPhases.size(); ++i) append(all.phase_ms[i], round.phase_ms[i]);
     for (const auto figure : kSums) all.*figure += round.*figure / n;
     for (const auto figure : kOfCollectives) all.*figure += round.*figure / n;

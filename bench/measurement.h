@@ -47,8 +47,9 @@ struct Measurement {
   double mapped_bytes = 0;  // by tensors and scratch
   double threads_started = 0;
   double context_switches = 0;
-  double system_allocations = 0;  // of the device's memory, after a bucket's first step
-  double replayed = 0;            // 1 if every step was a graph replay
+  double system_allocations = 0;    // of the device's memory, after a bucket's first step
+  double replayed = 0;              // 1 if every step was a graph replay
+  std::vector<double> replayed_ms;  // of step_ms, those of replayed steps
 
   std::string to_text() const;
   static Measurement from_text(const std::string& text);

@@ -30,8 +30,12 @@ std::string idle_line(const DeviceIdle& idle) {
   if (idle.steps == 0) return "";
   return fmt::format(
       "GPU idle, by CUPTI's records of {} replayed steps: {:.2f} %, {:.3f} of {:.3f} ms a step "
-      "busy, {:.3f} ms the longest gap\n",
-      idle.steps, 100 * idle.share, idle.busy_ms, idle.span_ms, idle.longest_gap_ms);
+      "busy, {:.3f} ms the longest gap\n"
+      "without that gap {:.2f} %; it begins {:.2f} steps after the first graph, from {} to {}; "
+      "{:.3f} ms from the first copy to the first graph do not count\n",
+      idle.steps, 100 * idle.share, idle.busy_ms, idle.span_ms, idle.longest_gap_ms,
+      100 * idle.share_without_longest, idle.steps * idle.longest_gap_at, idle.longest_from,
+      idle.longest_to, idle.before_ms);
 }
 
 using Cells = std::vector<std::string>;
@@ -119,7 +123,11 @@ std::string details(const Row& row) {
   if (const auto share = overlap(all))
     out += fmt::format("{:.1f} ms of collectives, {:.0f} % of them hidden, ", all.collectives_ms,
                        100 * *share);
-  if (all.replayed > 0) out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.replayed);
+  if (!all.replayed_ms.empty()) {
+    const auto [low, high] = std::ranges::minmax(all.replayed_ms);
+    out += fmt::format("{:.1f} % of the steps replayed, in {:.1f}-{:.1f} ms, ", 100 * all.replayed,
+                       low, high);
+  }
   out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
                      all.real_tokens / all.pairs, static_cast<double>(all.memory.peak) / kMiB);
   out += fmt::format(

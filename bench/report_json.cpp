@@ -23,7 +23,11 @@ nlohmann::ordered_json to_json(const DeviceIdle& idle) {
   return {{"steps", idle.steps},
           {"span_ms", idle.span_ms},
           {"busy_ms", idle.busy_ms},
-          {"longest_gap_ms", idle.longest_gap_ms}};
+          {"longest_gap_ms", idle.longest_gap_ms},
+          {"longest_gap_at_step", idle.steps * idle.longest_gap_at},
+          {"longest_gap_from", idle.longest_from},
+          {"longest_gap_to", idle.longest_to},
+          {"before_first_graph_ms", idle.before_ms}};
 }
 
 nlohmann::ordered_json steps_to_json(const Measurement& all) {

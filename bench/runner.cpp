@@ -187,10 +187,12 @@ void Runner::timed_step(StepProfile* profile) {
   const auto run = [&](bool again) { times = step(again); };
   const std::uint64_t allocations = memory_stats(device_).system_allocations;
   const std::size_t captured = graphs_ ? graphs_->captured() : 0;
+  const std::size_t replayed = graphs_ ? graphs_->replayed() : 0;
   profile ? profile->run(run) : run(false);
   if (!graphs_ || graphs_->captured() == captured)  // else it has made a bucket's graph
     system_allocations_ += memory_stats(device_).system_allocations - allocations;
   times_.push_back(std::move(times));
+  were_replayed_.push_back(graphs_ && graphs_->replayed() > replayed);
   losses_.push_back(loss_);
   count_step();
 }
@@ -216,6 +218,7 @@ void Runner::add_times(Measurement& out) const {
       if (times[phase] && times[phase + 1])
         out.phase_ms[phase].push_back(1e3 * times[phase + 1]->seconds_since(*times[phase]));
     out.data_wait_ms += out.phase_ms[0].back() / steps;
+    if (were_replayed_[out.step_ms.size() - 1]) out.replayed_ms.push_back(out.step_ms.back());
   }
   for (const Tensor& loss : losses_)
     RINGLET_CHECK(std::isfinite(loss.item()), "the loss is ", loss.item());

@@ -79,6 +79,7 @@ class Runner {
   Measurement sum_;
   // For the timed steps:
   std::vector<Times> times_;
+  std::vector<bool> were_replayed_;
   std::vector<Tensor> losses_;
   std::uint64_t system_allocations_ = 0;  // after the first step of a bucket
   // At the first timed step:

@@ -42,14 +42,14 @@ class ActivityRecords {
     cupti_ = nullptr;
   }
 
-  std::vector<Interval> take() {
+  std::vector<Activity> take() {
     const std::lock_guard lock(mutex_);
     Said said = std::exchange(said_, {});
     RINGLET_CHECK(said.lost == 0 && said.without_times == 0 && !said.broken,
                   "[cupti] not all is known: ", said.lost, " records were dropped, ",
                   said.without_times, " have no times",
                   said.broken ? ", a buffer ended early" : "");
-    return std::move(said.intervals);
+    return std::move(said.work);
   }
 
   void add_buffer(std::uint8_t* buffer, std::size_t nbytes) {
@@ -67,7 +67,7 @@ class ActivityRecords {
 
  private:
   struct Said {
-    std::vector<Interval> intervals = {};
+    std::vector<Activity> work = {};
     std::size_t lost = 0, without_times = 0;
     bool broken = false;
   };
@@ -75,22 +75,23 @@ class ActivityRecords {
   void add_record(const CUpti_Activity& record) {
     switch (record.kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-        return add_times(reinterpret_cast<const KernelRecord&>(record));
+        return add(reinterpret_cast<const KernelRecord&>(record),
+                   reinterpret_cast<const KernelRecord&>(record).name);
       case CUPTI_ACTIVITY_KIND_MEMCPY:
-        return add_times(reinterpret_cast<const CopyRecord&>(record));
+        return add(reinterpret_cast<const CopyRecord&>(record), "copy");
       case CUPTI_ACTIVITY_KIND_MEMSET:
-        return add_times(reinterpret_cast<const FillRecord&>(record));
+        return add(reinterpret_cast<const FillRecord&>(record), "fill");
       default:
         return;
     }
   }
   template <class Record>
-  void add_times(const Record& record) {
+  void add(const Record& record, const char* name) {
     if (record.deviceId != static_cast<std::uint32_t>(device_.index)) return;
     if (record.start == 0 || record.end == 0)
       ++said_.without_times;
     else
-      said_.intervals.push_back({record.start, record.end});
+      said_.work.push_back({{record.start, record.end}, name ? name : "", record.graphId != 0});
   }
 
   std::mutex mutex_;
@@ -145,7 +146,7 @@ class CuptiRecording final : public ActivityRecording {
   CuptiRecording(const CuptiRecording&) = delete;
   CuptiRecording& operator=(const CuptiRecording&) = delete;
 
-  std::vector<Interval> take() override {
+  std::vector<Activity> take() override {
     synchronize(device_);
     // Forced: incomplete records then arrive without times, and are counted.
     check_cupti(cupti_, cupti_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ringlet/core/device/device.h"
@@ -12,13 +13,22 @@ namespace ringlet::cuda {
 
 struct Cupti;
 
+struct Activity {
+  Interval time;
+  std::string name;  // of a kernel, mangled; else "copy" or "fill"
+  bool in_graph = false;
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
 /// Records during its lifetime. Recording slows the work down, and may slow it slightly afterwards.
 class ActivityRecording {
  public:
   virtual ~ActivityRecording() = default;
-  /// Synchronises with the device. Returns when its work ran, since the beginning or the last call.
+  /// Synchronises with the device. Returns its work since the beginning or the last call, in any
+  /// order.
   /// Error if a record is missing or incomplete.
-  virtual std::vector<Interval> take() = 0;
+  virtual std::vector<Activity> take() = 0;
 };
 
 /// Starts recording; at most one recording at a time in a process. Error, one line with CUPTI's

@@ -11,21 +11,22 @@ using namespace ringlet::bench;
 
 namespace {
 
-/// A device that is busy for 3 ms of each step and idle for 1 ms before the next, on two streams.
+/// A device with a copy of 0.5 ms and, 0.5 ms later, a graph of 2 ms on two streams, every 4 ms.
 struct Recorded final : cuda::ActivityRecording {
-  std::vector<cuda::Interval> take() override { return std::exchange(work, {}); }
+  std::vector<cuda::Activity> take() override { return std::exchange(work, {}); }
   void step() {
-    work.push_back({now, now + 2'000'000});
-    work.push_back({now + 1'000'000, now + 3'000'000});
+    work.push_back({{now, now + 500'000}, "copy"});
+    work.push_back({{now + 1'000'000, now + 2'000'000}, "first", true});
+    work.push_back({{now + 1'500'000, now + 3'000'000}, "last", true});
     now += 4'000'000;
   }
   std::uint64_t now = 1'000;
-  std::vector<cuda::Interval> work;
+  std::vector<cuda::Activity> work;
 };
 
 }  // namespace
 
-TEST_CASE("how idle a device is counts from the first to the last that it does in replayed steps") {
+TEST_CASE("how idle a device is counts from the first graph to the last work of replayed steps") {
   Recorded recorded;
   int runs = 0;
   const DeviceIdle idle = record_idle(recorded, 5, [&](int steps) {
@@ -36,10 +37,15 @@ TEST_CASE("how idle a device is counts from the first to the last that it does i
   });
   CHECK(runs == 3);
   CHECK(idle.steps == 5);
-  CHECK(idle.span_ms == doctest::Approx(19.0 / 5));
-  CHECK(idle.busy_ms == 3);
+  CHECK(idle.before_ms == 1);
+  CHECK(idle.span_ms == doctest::Approx(18.0 / 5));
+  CHECK(idle.busy_ms == doctest::Approx(12.0 / 5));
+  CHECK(idle.share == doctest::Approx(6.0 / 18));
   CHECK(idle.longest_gap_ms == 1);
-  CHECK(idle.share == doctest::Approx(4.0 / 19));
+  CHECK(idle.longest_gap_at == doctest::Approx(2.0 / 18));
+  CHECK(idle.longest_from == "last");
+  CHECK(idle.longest_to == "copy");
+  CHECK(idle.share_without_longest == doctest::Approx(5.0 / 17));
 }
 
 TEST_CASE("where nothing is replayed or recorded there is no figure") {
@@ -49,5 +55,5 @@ TEST_CASE("where nothing is replayed or recorded there is no figure") {
                        doctest::Contains("no 5 steps in a row were all replayed"), Error);
   CHECK(runs == 11);
   CHECK_THROWS_WITH_AS(record_idle(recorded, 5, [](int) { return true; }),
-                       doctest::Contains("nothing that the device did was recorded"), Error);
+                       doctest::Contains("nothing of a graph was recorded"), Error);
 }

@@ -19,7 +19,7 @@ namespace {
 struct Seen {
   CUpti_ActivityKind kind;
   std::uint64_t start, end;
-  std::uint32_t device = 0;
+  std::uint32_t device = 0, graph = 0;
 };
 
 /// Returns the records in `seen` at a flush, `per_buffer` in each buffer.
@@ -48,6 +48,8 @@ std::size_t write(std::uint8_t* to, const Seen& seen) {
   record.start = seen.start;
   record.end = seen.end;
   record.deviceId = seen.device;
+  record.graphId = seen.graph;
+  if constexpr (requires { record.name; }) record.name = "kernel";
   std::memcpy(to, &record, sizeof(record));
   return sizeof(record);
 }
@@ -128,9 +130,10 @@ TEST_CASE("kernels, copies and fills of the device come as intervals, once") {
   CHECK(fake.enabled == std::set<CUpti_ActivityKind>{kKernel, CUPTI_ACTIVITY_KIND_MEMCPY,
                                                      CUPTI_ACTIVITY_KIND_MEMSET});
   fake.per_buffer = 2;
-  CHECK(recording->take() == std::vector<Interval>{{10, 20}, {30, 31}, {40, 44}});
-  fake.seen = {{kKernel, 50, 60}};
-  CHECK(recording->take() == std::vector<Interval>{{50, 60}});
+  CHECK(recording->take() ==
+        std::vector<Activity>{{{10, 20}, "kernel"}, {{30, 31}, "copy"}, {{40, 44}, "fill"}});
+  fake.seen = {{kKernel, 50, 60, 0, /*graph=*/7}};
+  CHECK(recording->take() == std::vector<Activity>{{{50, 60}, "kernel", /*in_graph=*/true}});
   CHECK(recording->take().empty());
 }
 
