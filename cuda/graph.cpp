@@ -28,7 +28,9 @@ std::size_t Graph::nodes() const {
 
 GraphExec::GraphExec(Device device, const Graph& graph) : device_(device) {
   const DeviceGuard guard(device);
-  RINGLET_CUDA(cudaGraphInstantiateWithFlags(&exec_, graph.get(), 0));
+  // Nodes have the priorities of the streams that they were captured on, not that of the launch's.
+  RINGLET_CUDA(
+      cudaGraphInstantiateWithFlags(&exec_, graph.get(), cudaGraphInstantiateFlagUseNodePriority));
 }
 GraphExec::~GraphExec() {
   if (exec_) cudaGraphExecDestroy(exec_);
