@@ -7,8 +7,8 @@
 namespace ringlet::autograd {
 
 /// Runs `work`, on this thread's side branch if there is one. `work` reads `reads` and writes the
-/// gradients of the inputs from `first` on. Those of inner variables are read before a join: with
-/// any of them, it does not run on the branch.
+/// gradients of the inputs from `first` on. With an inner variable among them it does not run on
+/// the branch, because backward reads that gradient before a join.
 inline void run_beside(Gradients& grads, std::size_t first, const std::vector<Tensor>& reads,
                        const std::function<void()>& work) {
   SideBranch* const branch = SideBranch::current();

@@ -33,8 +33,9 @@ struct Capturing {
   std::optional<DelayedDevice> delayed;
 };
 
-/// Linear layers, more than a branch keeps the operands of. Weight 7 is used twice, weight 3 is
-/// scaled first, and a hook reads the gradient of weight 5.
+/// Linear layers, more than a branch keeps the operands of. Weight 3 is scaled first. Weight 7 and
+/// bias 10 are used twice, the bias in a sum, with gradients off the branch. Gradients are
+/// read by a hook of weight 5 and after backward.
 struct Layers {
   static constexpr std::int64_t kSize = 16;
   static constexpr std::size_t kCount = 24;
@@ -47,6 +48,7 @@ struct Layers {
       biases.push_back(parameter({kSize}));
     }
     seen = zeros({kSize, kSize});
+    after = zeros({kSize, kSize});
     hook = weights[5].register_ready_hook([this] { seen.copy_(weights[5].grad()); });
   }
   static Variable parameter(const Shape& shape) {
@@ -54,7 +56,7 @@ struct Layers {
     made.set_grad_buffer(zeros(shape));
     return made;
   }
-  void backward() const {
+  void backward() {
     for (const Variable& weight : weights) weight.zero_grad();
     for (const Variable& bias : biases) bias.zero_grad();
     Variable y(x);
@@ -62,12 +64,13 @@ struct Layers {
       const Variable& weight = weights[i == 8 ? 7 : i];
       y = i == 2 ? packed_linear(y, {weight}, {biases[i]})
                  : linear(y, i == 3 ? weight * 0.5 : weight, biases[i]);
-      y = tanh(y);
+      y = tanh(i == 6 ? y + biases[10] : y);
     }
     sum(square(y)).backward();
+    after.copy_(weights[0].grad());
   }
   std::vector<Floats> gradients() {
-    std::vector<Floats> all{seen.to_vector()};
+    std::vector<Floats> all{seen.to_vector(), after.to_vector()};
     for (std::size_t i = 0; i < kCount; ++i) {
       if (i != 8) all.push_back(weights[i].grad().to_vector());
       all.push_back(biases[i].grad().to_vector());
@@ -75,7 +78,7 @@ struct Layers {
     return all;
   }
 
-  Tensor x, seen;
+  Tensor x, seen, after;
   std::vector<Variable> weights, biases;
   HookHandle hook;
 };
