@@ -88,8 +88,11 @@ void run_rows(const AttentionBackwardArgs& args, AttentionWork work, Device devi
 void run_tiles(const AttentionBackwardArgs& args, const AttentionWork& work, std::size_t nbytes,
                Device device) {
   const MixedGrid mixed = mixed_grid(args.shape, kWarps);
-  if (work.buckets && mixed.of_warps.shift != kEveryTile.shift)  // slots without a tile have no warp
+  if (work.buckets && mixed.of_warps.shift != kEveryTile.shift) {
+    // No warp writes the slots without a tile.
+    const DeviceGuard guard(device);
     RINGLET_CUDA(cudaMemsetAsync(work.buckets, 0, nbytes, current_stream(device)));
+  }
   attention_backward_long(args, work, mixed, device);
   dim3 grid = checked_grid(args.shape, mixed.warp_blocks);
   grid.z = 2;

@@ -56,8 +56,8 @@ RINGLET_WARP_CODE void load_keys_of_queries(const W& warp, Lanes& lanes,
   });
 }
 
-/// Scores become their gradient. Rows and keys beyond the sentence have none: they have any bias
-/// and repeat the last row and key, whose products may overflow.
+/// Scores become their gradient. Rows and keys beyond the sentence have none. They repeat the last
+/// row and key, so their products may overflow, and their bias is any.
 template <class W, class Lane>
 RINGLET_WARP_CODE void query_pass_weights(const AttentionShape& shape, const AttentionItem& item,
                                           const BackwardMemory<float>& memory, int key, int lane,
@@ -130,8 +130,8 @@ RINGLET_WARP_CODE void attention_query_pass(const W& warp, const AttentionBackwa
     if (key > 0) load_keys_of_queries<kHead>(warp, lanes, shape, item, key);
     multiply_along<kHead, &Lane::score, &Lane::query, &Lane::key>(warp, lanes, 2);
     multiply_along<kHead, &Lane::grad_p, &Lane::grad, &Lane::value>(warp, lanes, 2);
-    // After this barrier `across` reuses the registers of `key` and `value`, whose rows are in the
-    // L1 cache.
+    // After this barrier `across` reuses the registers of `key` and `value`. The rows are still in
+    // the L1 cache.
     warp.sync();
     warp.each(lanes, [&](int lane, Lane& s) {
       s.across[0] = load_across<kHead, W>(keys, key, lane);

@@ -13,7 +13,7 @@
 
 namespace ringlet::cuda {
 
-/// Of a query: its log-sum-exp times log2 e, and its mean of grad P under P.
+/// The log-sum-exp of a query times log2 e, and its mean of grad P under P.
 struct alignas(8) LongSums {
   float lse, mean;
 };

@@ -23,7 +23,7 @@ RINGLET_HOST_DEVICE S* means_of(const AttentionWork& work, const AttentionShape&
   return static_cast<S*>(work.means) + item.lse(shape);
 }
 
-/// Of a tile of queries: their log-sum-exps times log2 e, and their means of grad P.
+/// The log-sum-exps times log2 e of a tile of queries, and the means of their grad P.
 struct alignas(16) QuerySums {
   float lse[kTileRows], mean[kTileRows];
 };
@@ -49,7 +49,7 @@ struct BackwardMemory {
   AttentionItem item;
   S bias[kDistances];
   QuerySums sums;
-  // Of the pass over queries:
+  // The pass over queries has:
   S by_distance[kDistances];  // gradient of the bias
   S skewed[16][32];           // of a tile, one column per distance
 };

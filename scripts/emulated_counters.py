@@ -20,6 +20,8 @@ RUNS = [
     ["--model", "mpnet-base", "--layers", "1", "--vocabulary", "1000", "--batch", "2", "--dtype", "bf16", "--dtype", "f32",
      "--filter=^(?!.*(adamw|squared_norm|NN|TN)).*|TN, sums qkv|NN qkv"],
     ["--model", "tiny", "--batch", "2", "--dtype", "bf16", "--filter=adamw|squared_norm|clip"],
+    ["--model", "mpnet-base", "--layers", "1", "--vocabulary", "1000", "--batch", "1", "--length", "200", "--dtype", "bf16",
+     "--filter=attention( backward)?$"],
 ]
 MORE_BYTES, MORE_INSTRUCTIONS, MORE_SHARE = 1.01, 1.03, 0.01
 NO_CLASS = {"case", "kernel", "launches", "asked", "moved", "touched", "passes", "least_passes", "lanes"}
@@ -34,7 +36,9 @@ def run(program, seed):
                                   env=os.environ | {"RINGLET_EMULATED_SEED": str(seed)}, capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{program} failed:\n{done.stdout}{done.stderr}")
-            rows += csv.DictReader(open(out.name, encoding="utf8"), delimiter="\t")
+            tokens = " of 200 tokens" if "--length" in arguments else ""
+            rows += [{**row, "case": row["case"] + tokens}
+                     for row in csv.DictReader(open(out.name, encoding="utf8"), delimiter="\t")]
     return rows
 
 
