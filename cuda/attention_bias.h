@@ -60,17 +60,6 @@ RINGLET_WARP_CODE void fill_bias(const W& warp, S* bias, const AttentionShape& s
   warp.sync();
 }
 
-#if defined(__CUDACC__)
-/// The same for all distances by a whole block, without a barrier.
-__device__ __forceinline__ void fill_block_bias(float* bias, const AttentionShape& shape,
-                                                std::int64_t head, float factor) {
-  const float* table = static_cast<const float*>(shape.relative_bias) + head;
-  for (int d = static_cast<int>(threadIdx.x) - kMiddle; d <= kMiddle;
-       d += static_cast<int>(blockDim.x))
-    bias[kMiddle + d] = table[relative_position_bucket(d) * shape.heads] * factor;
-}
-#endif
-
 /// The first |distance| of bucket 8 to 15 of a side, e.g. 91 / 2^(7/2 - bucket / 2 + 4), rounded
 /// up.
 RINGLET_HOST_DEVICE int first_of_bucket(int bucket) {

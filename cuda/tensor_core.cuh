@@ -87,13 +87,13 @@ __device__ __forceinline__ void copy_tile(std::uint32_t tile, const bfloat16* fr
   static_assert(kStep % 16 == 0 && kRows % kStep == 0);
   const int chunk = static_cast<int>(threadIdx.x) % kChunks;
   const int first = static_cast<int>(threadIdx.x) / kChunks;
-  from += first * stride + chunk * 8;
+  const int row_bytes = static_cast<int>(stride * 2);  // so that an address is one multiply-add
+  const char* bytes = reinterpret_cast<const char*>(from + chunk * 8);
   tile += static_cast<std::uint32_t>(tile_byte<kHead>(first, chunk));
 #pragma unroll
-  for (int row = 0; row < kRows; row += kStep) {
-    copy_16(tile + static_cast<std::uint32_t>(row * kHead * 2), from, first + row < rows);
-    from += kStep * stride;
-  }
+  for (int row = 0; row < kRows; row += kStep)
+    copy_16(tile + static_cast<std::uint32_t>(row * kHead * 2),
+            bytes + std::int64_t{first + row} * row_bytes, first + row < rows);
 }
 
 }  // namespace ringlet::cuda
