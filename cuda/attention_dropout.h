@@ -35,7 +35,8 @@ struct WeightRow {
 };
 RINGLET_HOST_DEVICE WeightRow weight_row(const AttentionShape& shape, const AttentionItem& item,
                                          int query) {
-  // Of counters (id, head, query, 0): words 1 and 3 of a round are products of the one before.
+  // The counters are (id, head, query, 0). Words 1 and 3 of a round are the lower halves of
+  // products.
   const PhiloxKey key = key_of(shape.dropout);
   const auto key_at = [&](std::uint32_t round) {
     return PhiloxKey{{key.word[0] + round * kPhiloxWeyl0, key.word[1] + round * kPhiloxWeyl1}};

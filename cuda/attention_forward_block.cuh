@@ -1,6 +1,6 @@
-// Forward of 64 queries of one head by a block, for sentences of more than 64 tokens: a warp has 16
-// queries, and all share tiles of 64 keys and values in shared memory, the next of which arrive
-// meanwhile.
+// Forward of 64 queries of one head by a block, for sentences of more than 64 tokens. Each warp has
+// 16 of the queries. All share a tile of 64 keys and values in shared memory, while the next one
+// arrives.
 #pragma once
 
 #include <limits>
@@ -216,8 +216,7 @@ __device__ __forceinline__ void attention_forward_block(const AttentionArgs& arg
   s.top[0] = s.top[1] = -std::numeric_limits<float>::infinity();
   load_rows<kHead>(s.query, shared_address(memory.query), begin, 1, 8, lane);
   attend_to_tiles(s, shape, memory, begin, lane, copy_keys);
-  if (begin < item.rows)
-    store_block_rows(s, args, item, memory.query + begin * kHead * 2, begin, lane);
+  store_block_rows(s, args, item, memory.query + begin * kHead * 2, begin, lane);
 }
 
 }  // namespace ringlet::cuda

@@ -1,5 +1,5 @@
-// What tensor-core kernels with tiles in shared memory are made of: asynchronous copies, matrices
-// from shared memory, products. For sm_80 and newer.
+// Primitives of tensor-core kernels with tiles in shared memory: asynchronous copies, matrices from
+// shared memory, products. For sm_80 and newer.
 #pragma once
 
 #include <cstdint>

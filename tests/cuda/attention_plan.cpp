@@ -2,11 +2,28 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "ringlet/cuda/attention_bias.h"
 
 using namespace ringlet;
 
 namespace {
+
+// How many tiles of a rule's slots have each row of these sentences, as far as `takes` the tile.
+template <class Takes>
+void count_rows(std::vector<int>& found, const AttentionShape& shape, cuda::SlotRule rule,
+                std::int64_t slots, Takes takes) {
+  for (std::int64_t slot = 0; slot < slots; ++slot) {
+    std::int64_t sentence = 0;
+    while (sentence + 1 < shape.sentences && cuda::first_slot(shape, sentence + 1, rule) <= slot)
+      ++sentence;
+    const cuda::AttentionItem item = cuda::attention_item(shape, 0, slot, sentence, rule);
+    if (item.rows > 0 && takes(item))
+      for (int row = 0; row < item.rows; ++row)
+        ++found[static_cast<std::size_t>(item.first + item.begin + row)];
+  }
+}
 
 bool inside(cuda::DistanceRange outer, int distance) {
   return outer.low <= distance && distance <= outer.high;
@@ -28,6 +45,35 @@ TEST_CASE("where sentences lie is found past the 32-bit range of elements") {
   CHECK(item.first + item.begin == 2'000'000'016);
   CHECK(item.rows == 4);
   CHECK(item.part(shape, 2) == std::int64_t{2'000'000'000} * 2304 + 35 * 64);
+}
+
+TEST_CASE("each row of a sentence belongs to one tile, of a warp or of a block") {
+  for (const std::vector<std::int32_t>& lengths :
+       std::vector<std::vector<std::int32_t>>{{64},
+                                              {65},
+                                              {1, 65, 2, 3, 66, 1, 1, 129},
+                                              {16, 0, 33, 64, 193, 7, 0},
+                                              {384, 383, 65, 1},
+                                              {0, 0, 127, 128, 500}}) {
+    for (const std::int32_t attended : {1, 64, 65, 1000}) {
+      std::vector<std::int32_t> ends{0}, real;
+      for (const std::int32_t length : lengths) {
+        ends.push_back(ends.back() + length);
+        real.push_back(length < attended ? length : attended);
+      }
+      AttentionShape shape{};
+      shape.cu_seqlens = ends.data(), shape.lengths = real.data();
+      shape.sentences = static_cast<std::int64_t>(lengths.size());
+      shape.tokens = ends.back(), shape.heads = 1, shape.head_size = 64;
+      const cuda::MixedGrid grid = cuda::mixed_grid(shape, 4);
+      std::vector<int> found(static_cast<std::size_t>(shape.tokens));
+      count_rows(found, shape, grid.of_blocks, grid.blocks,
+                 [](const cuda::AttentionItem& item) { return !cuda::is_for_warp(item); });
+      count_rows(found, shape, grid.of_warps, cuda::attention_slots(shape, grid.of_warps),
+                 [](const cuda::AttentionItem& item) { return cuda::is_for_warp(item); });
+      CHECK(found == std::vector<int>(found.size(), 1));
+    }
+  }
 }
 
 TEST_CASE("the distances that a tile reads have the buckets of its pairs, however far apart") {
