@@ -204,10 +204,9 @@ class StepCases {
   }
 
   EmbeddingIds embedding_ids() const {
-    const Tensor& index = config_.counts_positions() ? batch_.counted_index : batch_.token_index;
-    const auto first = static_cast<double>(config_.first_position());
-    EmbeddingIds ids{batch_.token_ids, add(index, scalar_like(first, index)), {}};
-    if (config_.type_vocab_size > 0) ids.type = zeros_like(index);
+    const bool counted = config_.counts_positions();
+    EmbeddingIds ids{batch_.token_ids, counted ? batch_.counted_position : batch_.token_index, {}};
+    if (config_.type_vocab_size > 0) ids.type = zeros_like(ids.word);
     return ids;
   }
 

@@ -14,10 +14,10 @@ Tensor ints(const std::vector<std::int32_t>& values, const Shape& shape) {
   return tensor(values, shape, Device{});
 }
 
-constexpr Tensor PackedBatch::*kParts[] = {&PackedBatch::token_ids,     &PackedBatch::token_index,
-                                           &PackedBatch::counted_index, &PackedBatch::positions,
-                                           &PackedBatch::cu_seqlens,    &PackedBatch::lengths,
-                                           &PackedBatch::sentence_ids,  &PackedBatch::labels};
+constexpr Tensor PackedBatch::*kParts[] = {
+    &PackedBatch::token_ids,    &PackedBatch::token_index, &PackedBatch::counted_position,
+    &PackedBatch::positions,    &PackedBatch::cu_seqlens,  &PackedBatch::lengths,
+    &PackedBatch::sentence_ids, &PackedBatch::labels};
 
 /// visit(part, offset) for each defined tensor, laid out contiguously; returns the bytes of all.
 template <class Visit>
@@ -99,7 +99,7 @@ PackedBatch PackedBatch::column(std::int64_t c) const {
   out.columns = 1;
   out.token_ids = token_ids.slice(begin, end);
   out.token_index = token_index.slice(begin, end);
-  out.counted_index = counted_index.slice(begin, end);
+  out.counted_position = counted_position.slice(begin, end);
   out.positions = positions.slice(begin, end);
   out.cu_seqlens = sub(starts, scalar_like(begin, starts));
   if (lengths.defined()) out.lengths = lengths.slice(first, last);
@@ -112,7 +112,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto real = lengths.defined() ? lengths.to_vector<std::int32_t>() : std::vector<int>();
   const auto tokens_of = [](const Tensor& of) { return of.to_vector<std::int32_t>(); };
   const auto ids = tokens_of(token_ids), index = tokens_of(token_index);
-  const auto counts = tokens_of(counted_index);
+  const auto counts = tokens_of(counted_position);
   const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
   PackedBatch out = *this;
   out.rows = static_cast<std::int64_t>(chosen.size());
@@ -144,7 +144,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto tokens = static_cast<std::int64_t>(new_ids.size());
   out.token_ids = ints(new_ids, {tokens});
   out.token_index = ints(new_index, {tokens});
-  out.counted_index = ints(new_counted, {tokens});
+  out.counted_position = ints(new_counted, {tokens});
   out.positions = ints(new_place, {tokens, 2});
   out.cu_seqlens = ints(new_starts, {out.sentences() + 1});
   out.sentence_ids = ints(new_names, {out.sentences()});
@@ -188,11 +188,11 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
       const std::size_t length = s.end - s.begin;
       const auto id =
           static_cast<std::int32_t>(s.global_row * batch.columns + static_cast<std::int64_t>(c));
-      std::int32_t counted = 0;
+      std::int32_t counted = kCountedPadding;
       for (std::size_t t = 0; t < (padded ? longest : length); ++t) {
         ids.push_back(t < length ? ids_[c].tokens[s.begin + t] : pad_id);
         index.push_back(static_cast<std::int32_t>(t));
-        counts.push_back(ids.back() == kCountedPadding ? -1 : counted++);
+        counts.push_back(ids.back() == kCountedPadding ? kCountedPadding : ++counted);
         positions.insert(positions.end(), {id, static_cast<std::int32_t>(t)});
       }
       starts.push_back(static_cast<std::int32_t>(ids.size()));
@@ -206,7 +206,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   const auto tokens = static_cast<std::int64_t>(ids.size());
   batch.token_ids = ints(ids, {tokens});
   batch.token_index = ints(index, {tokens});
-  batch.counted_index = ints(counts, {tokens});
+  batch.counted_position = ints(counts, {tokens});
   batch.positions = ints(positions, {tokens, 2});
   batch.cu_seqlens = ints(starts, {batch.sentences() + 1});
   batch.sentence_ids = ints(sentence_ids, {batch.sentences()});

@@ -13,14 +13,16 @@ namespace ringlet::models {
 /// Rows of a data set in the encoder's format. Sentences are ordered by column, then by row: for
 /// pairs, embeddings [0, rows) are the first sentences and [rows, 2 rows) the second ones.
 struct PackedBatch {
-  Tensor token_ids;      // (T) i32
-  Tensor token_index;    // (T) i32, place of each token in its sentence
-  Tensor counted_index;  // (T) i32, the same without tokens kCountedPadding, which have -1
-  Tensor positions;      // (T, 2) i32, sentence id and token_index: the counters of dropout
-  Tensor cu_seqlens;     // (S + 1) i32, where sentences start; S = columns * rows
-  Tensor lengths;        // (S) i32, real tokens of each sentence; undefined: no padding
-  Tensor sentence_ids;   // (S) i32, row in the global batch * columns + column
-  Tensor labels;         // (rows) i64 classes, f32 scores, or (rows, D) f32; or undefined
+  Tensor token_ids;    // (T) i32
+  Tensor token_index;  // (T) i32, place of each token in its sentence
+  /// (T) i32, position ids of models that count from kCountedPadding + 1. Tokens kCountedPadding
+  /// are not counted and have kCountedPadding itself.
+  Tensor counted_position;
+  Tensor positions;     // (T, 2) i32, sentence id and token_index: the counters of dropout
+  Tensor cu_seqlens;    // (S + 1) i32, where sentences start; S = columns * rows
+  Tensor lengths;       // (S) i32, real tokens of each sentence; undefined: no padding
+  Tensor sentence_ids;  // (S) i32, row in the global batch * columns + column
+  Tensor labels;        // (rows) i64 classes, f32 scores, or (rows, D) f32; or undefined
 
   std::int64_t rows = 0;
   std::int64_t columns = 1;

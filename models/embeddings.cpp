@@ -27,12 +27,11 @@ Embeddings::Embeddings(const EncoderConfig& config) : config_(config) {
 
 Variable Embeddings::forward(const PackedBatch& batch, DType dtype) {
   const bool counted = config_.counts_positions();
-  const Tensor& index = counted ? batch.counted_index : batch.token_index;
-  const double first = static_cast<double>(config_.first_position());
-  EmbeddingIds ids{batch.token_ids, add(index, scalar_like(first, index)), {}};  // (T) each
+  EmbeddingIds ids{
+      batch.token_ids, counted ? batch.counted_position : batch.token_index, {}};  // (T) each
   ids.word_padding = static_cast<std::int32_t>(config_.padding_id());
   if (counted) ids.position_padding = kCountedPadding;
-  if (token_type_) ids.type = zeros_like(index);
+  if (token_type_) ids.type = zeros_like(ids.word);
   const double p = training() ? config_.hidden_dropout_prob : 0;
   Variable word = word_;
   if (slices_) {  // the sum over the ranks comes first; its rows are those of the tokens

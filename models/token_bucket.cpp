@@ -37,7 +37,7 @@ PackedBatch filled_up(const PackedBatch& batch, std::int64_t tokens) {
   // Every vocabulary has id 0, and every table of positions a row 0.
   out.token_ids = with_zeros(batch.token_ids, tokens);
   out.token_index = with_zeros(batch.token_index, tokens);
-  out.counted_index = with_zeros(batch.counted_index, tokens);
+  out.counted_position = with_zeros(batch.counted_position, tokens);
   out.positions = with_zeros(batch.positions, tokens);
   return out;
 }

@@ -19,26 +19,26 @@ void embedding(const EmbeddingArgs& args, Device device) {
 // ---- backward -----------------------------------------------------------------------------
 
 // The tokens of each id as a chain in token order: first[id], next[token], -1 at the end.
-void chain_tokens(const EmbeddingBackwardArgs& args) {
-  memset(args.first, 0xff, static_cast<std::size_t>(args.rows) * sizeof(std::int32_t));
+void chain_tokens(const EmbeddingBackwardArgs& args, std::int32_t* first) {
+  memset(first, 0xff, static_cast<std::size_t>(args.rows) * sizeof(std::int32_t));
   for (std::int64_t t = args.tokens - 1; t >= 0; --t) {
     if (args.ids[t] == args.padding) continue;
-    args.next[t] = args.first[args.ids[t]];
-    args.first[args.ids[t]] = static_cast<std::int32_t>(t);
+    args.next[t] = first[args.ids[t]];
+    first[args.ids[t]] = static_cast<std::int32_t>(t);
   }
 }
 
 // Columns [begin, end) of one id's row; sums four adjacent vectors along the id's chain.
 template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void sum_chain(const EmbeddingBackwardArgs& args, std::int64_t id,
-                              std::int64_t begin, std::int64_t end) {
+RINGLET_INLINE void sum_chain(const EmbeddingBackwardArgs& args, const std::int32_t* first,
+                              std::int64_t id, std::int64_t begin, std::int64_t end) {
   constexpr int kLanes = Compute<T>::kLanes;
   const T* grad = static_cast<const T*>(args.grad);
   S* out = static_cast<S*>(args.grad_weight) + id * args.columns;
   std::int64_t c = begin;
   for (; c + 4 * kLanes <= end; c += 4 * kLanes) {
     vector_t<T> total[4] = {};
-    for (std::int32_t t = args.first[id]; t >= 0; t = args.next[t])
+    for (std::int32_t t = first[id]; t >= 0; t = args.next[t])
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) total[k] += load(grad + t * args.columns + c + k * kLanes);
 #pragma GCC unroll 4
@@ -50,7 +50,7 @@ RINGLET_INLINE void sum_chain(const EmbeddingBackwardArgs& args, std::int64_t id
   for (; c < end; c += kLanes) {
     const std::int64_t lanes = end - c < kLanes ? end - c : kLanes;
     vector_t<T> total = {};
-    for (std::int32_t t = args.first[id]; t >= 0; t = args.next[t])
+    for (std::int32_t t = first[id]; t >= 0; t = args.next[t])
       total += load_at(grad + t * args.columns, c, lanes);
     store_at(out, c, lanes, args.beta != 0 ? total + load_at(out, c, lanes) : total);
   }
@@ -58,14 +58,15 @@ RINGLET_INLINE void sum_chain(const EmbeddingBackwardArgs& args, std::int64_t id
 
 // Ids [begin, end); adjacent ids without tokens are cleared in one call.
 template <class T, class S = scalar_t<T>>
-void sum_ids(const EmbeddingBackwardArgs& args, std::int64_t begin, std::int64_t end) {
+void sum_ids(const EmbeddingBackwardArgs& args, const std::int32_t* first, std::int64_t begin,
+             std::int64_t end) {
   for (std::int64_t id = begin; id < end;) {
-    if (args.first[id] >= 0) {
-      sum_chain<T>(args, id++, 0, args.columns);
+    if (first[id] >= 0) {
+      sum_chain<T>(args, first, id++, 0, args.columns);
       continue;
     }
     const std::int64_t from = id;
-    while (id < end && args.first[id] < 0) ++id;
+    while (id < end && first[id] < 0) ++id;
     if (args.beta == 0)
       memset(static_cast<S*>(args.grad_weight) + from * args.columns, 0,
              static_cast<std::size_t>((id - from) * args.columns) * sizeof(S));
@@ -75,15 +76,17 @@ void sum_ids(const EmbeddingBackwardArgs& args, std::int64_t begin, std::int64_t
 template <class T>
 void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
   constexpr std::int64_t kSmallTable = 64;
-  chain_tokens(args);
+  const Scratch memory(static_cast<std::size_t>(args.rows) * sizeof(std::int32_t));
+  auto* const first = memory.as<std::int32_t>();  // (V)
+  chain_tokens(args, first);
   if (args.rows > kSmallTable)
     return parallel_for(
         device, args.rows, kGrain / args.columns + 1,
-        [&](std::int64_t begin, std::int64_t end) { sum_ids<T>(args, begin, end); });
+        [&](std::int64_t begin, std::int64_t end) { sum_ids<T>(args, first, begin, end); });
   // Few ids have many tokens each: threads split the columns instead.
   parallel_for(device, args.columns, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t id = 0; id < args.rows; ++id)
-      if (args.first[id] >= 0 || args.beta == 0) sum_chain<T>(args, id, begin, end);
+      if (first[id] >= 0 || args.beta == 0) sum_chain<T>(args, first, id, begin, end);
   });
 }
 

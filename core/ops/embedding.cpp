@@ -52,12 +52,10 @@ void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const 
   check_shape("embedding", "gradient", grad, {ids.numel(), table.size(1)});
   const std::int64_t rows = table.size(0), columns = table.size(1);
   if (table.numel() == 0) return;
-  Tensor first = empty({rows}, DType::i32, grad.device());
   Tensor next = empty({ids.numel()}, DType::i32, grad.device());
   embedding_backward_kernel(
       {grad_weight.bytes(), grad_weight.beta, grad.bytes(), ids.data<std::int32_t>(),
-       first.mutable_data<std::int32_t>(), next.mutable_data<std::int32_t>(), padding, ids.numel(),
-       rows, columns, grad.dtype()},
+       next.mutable_data<std::int32_t>(), padding, ids.numel(), rows, columns, grad.dtype()},
       grad.device());
 }
 

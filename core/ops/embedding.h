@@ -25,7 +25,6 @@ struct EmbeddingBackwardArgs {
   double beta;
   const void* grad;         // (T, C)
   const std::int32_t* ids;  // (T)
-  std::int32_t* first;      // (V) workspace
   std::int32_t* next;       // (T) workspace
   std::int32_t padding;     // tokens with this id are left out, even if the table has no such row
   std::int64_t tokens;

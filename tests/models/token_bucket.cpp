@@ -6,6 +6,7 @@
 #include "../device.h"
 #include "oracle_batch.h"
 #include "ringlet/core/tensor/random.h"
+#include "ringlet/models/config.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 
 using namespace ringlet;
@@ -65,6 +66,16 @@ TEST_CASE("a batch has a bucket where both its tokens and its longest sentence d
   batch.max_length = 512;
   CHECK(bucket_of(batch) == 0);
   CHECK(bucket_of(PackedBatch()) == 0);
+}
+
+TEST_CASE_FIXTURE(OnCpu, "counted positions leave out padding, which has its own position") {
+  BatchBuilder builder;
+  const std::vector<std::int32_t> shorter{0, kCountedPadding, 5}, longer{0, 6, 7, 8, 2};
+  for (const std::span<const std::int32_t> row : {std::span(shorter), std::span(longer)})
+    builder.add_row({&row, 1}, 0);
+  const PackedBatch batch = builder.build(0, true, kCountedPadding);
+  CHECK(batch.counted_position.to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{2, 1, 3, 1, 1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE_FIXTURE(OnCpu, "a batch is filled up behind its last sentence, as padding of it") {
@@ -134,7 +145,7 @@ TEST_CASE_FIXTURE(OnCpu, "a batch goes to a GPU in one copy, and another one's v
   };
   const auto check_same = [](const PackedBatch& a, const PackedBatch& b) {
     for (Tensor PackedBatch::*part :
-         {&PackedBatch::token_ids, &PackedBatch::token_index, &PackedBatch::counted_index,
+         {&PackedBatch::token_ids, &PackedBatch::token_index, &PackedBatch::counted_position,
           &PackedBatch::positions, &PackedBatch::cu_seqlens, &PackedBatch::lengths,
           &PackedBatch::sentence_ids, &PackedBatch::labels}) {
       CHECK((a.*part).storage() == a.token_ids.storage());

@@ -35,9 +35,9 @@ models::EmbeddingLoss* if_whole(models::Loss& loss, std::size_t datasets) {
 
 /// The tensors of a batch that layers read, all i32.
 constexpr Tensor models::PackedBatch::*kParts[] = {
-    &models::PackedBatch::token_ids,     &models::PackedBatch::token_index,
-    &models::PackedBatch::counted_index, &models::PackedBatch::positions,
-    &models::PackedBatch::cu_seqlens,    &models::PackedBatch::lengths,
+    &models::PackedBatch::token_ids,        &models::PackedBatch::token_index,
+    &models::PackedBatch::counted_position, &models::PackedBatch::positions,
+    &models::PackedBatch::cu_seqlens,       &models::PackedBatch::lengths,
     &models::PackedBatch::sentence_ids};
 
 /// A batch as its layers read it: the longest sentence, then each part's elements after their
