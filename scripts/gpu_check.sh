@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds, checks and measures ringlet on a machine with a GPU, possibly without network and
 # packages:
-#   [HEADERS=DIR] [OUT=DIR] [COMMIT=HASH] [LIMIT=SECONDS] [ONLY=REGEX] [PYTHON=PROGRAM]
+#   [HEADERS=DIR] [OUT=DIR] [OLD=DIR] [COMMIT=HASH] [LIMIT=SECONDS] [ONLY=REGEX] [PYTHON=PROGRAM]
 #     scripts/gpu_check.sh [SLICE...]
 # Each slice can run alone after `build`; a call takes at most LIMIT seconds (540; 0: no limit).
 # Without arguments all slices run, without limit by default, in this order:
@@ -16,6 +16,8 @@
 #              four and eight ranks, timed
 #   memcheck racecheck initcheck synccheck    the kernels' tests under compute-sanitizer
 #   bench      every kernel and product alone, a step at three lengths, and the profile of a step
+#   versions   a step at three lengths of an older build, the folder OLD, and of this one, alternately
+#   tune       cuBLASLt's algorithms, timed for cuda/product_table.inc
 #   table      scripts/bench.sh as users run it: one GPU; two ranks, two processes that share it
 #   attention  attention alone, ringlet's and each of PyTorch's backends, with and without a bias
 #   peers      a step of ringlet, of Sentence Transformers and of PyTorch, alternately
@@ -375,13 +377,18 @@ products() {
 # lengths FILE N: writes a histogram of pairs in which both sentences have N tokens.
 lengths() { printf '{"lengths": [[%d, %d, 1]]}\n' "$2" "$2" >"$1"; }
 
+# Sets `long`: the arguments of a step of sentences of 384 tokens.
+long_step() {
+  lengths "$logs/384.json" 384
+  long=(--strategy none --model "$model" --warmup 10 --dtype bf16 --rounds 1 --batch "${LONG:-128}" --histogram "$logs/384.json")
+}
+
 slice_bench() {
   # After so many warm-up steps, few of the timed steps are the first of their shape.
   local steps=${STEPS:-300} step long
   step=(--strategy none --model "$model" --warmup $((steps / 2)))
   lengths "$logs/25.json" 25
-  lengths "$logs/384.json" 384
-  long=(--strategy none --model "$model" --warmup 10 --dtype bf16 --rounds 1 --batch "${LONG:-128}" --histogram "$logs/384.json")
+  long_step
   check "bench, $device" "$build/tests/bench/bench_tests" --device "$device"
   products products_bf16 --dtype bf16
   products products_f32 --dtype f32
@@ -400,6 +407,27 @@ slice_bench() {
   measure step_384_tokens throughput "${long[@]}" --steps $((steps < 20 ? steps : 20))
   measure profile throughput "${step[@]}" --steps $((steps < 40 ? steps : 40)) --dtype bf16 --rounds 1 --profile
   measure profile_384_tokens throughput "${long[@]}" --steps 3 --profile
+}
+
+slice_versions() {
+  local steps=${STEPS:-100} long round version build=$build new=$build
+  [ -x "${OLD:-}/bench/throughput" ] || { skip versions "OLD names no folder of an older build"; return; }
+  local step=(--strategy none --model "$model" --warmup $((steps / 2)) --steps "$steps" --dtype bf16 --rounds 1)
+  lengths "$logs/25.json" 25
+  long_step
+  for round in 1 2; do
+    for version in old new; do
+      build=$OLD
+      [ $version = old ] || build=$new
+      measure "versions_snli_${version}_$round" throughput "${step[@]}"
+      measure "versions_50_tokens_${version}_$round" throughput "${step[@]}" --histogram "$logs/25.json"
+      measure "versions_384_tokens_${version}_$round" throughput "${long[@]}" --steps $((steps < 10 ? steps : 10))
+    done
+  done
+}
+
+slice_tune() {
+  limit=125 check tune "$build/bench/tune_products" --seconds 95 --out "$out/product_table.inc"
 }
 
 # table NAME ARGS...: runs scripts/bench.sh over this build and keeps its JSON as the figures NAME.
@@ -462,7 +490,7 @@ slice_peers() {
     --throughput "$build/bench/throughput"
 }
 
-slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench table attention peers)
+slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench versions tune table attention peers)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_libraries

@@ -19,7 +19,7 @@ WHY = {"78": "did not run on the GPU that is here: ", "79": "no test ran",
        "124": "ran out of time", "137": "ran out of time",
        "75": "no time left for it in this call: run it again with ONLY"}
 # Checks that measure: what they print is kept.
-MEASURES = re.compile("(products|kernels|bandwidth|step|scaling|profile|strategies|collectives|table|attention|peers)"
+MEASURES = re.compile("(products|kernels|bandwidth|step|versions|scaling|profile|strategies|collectives|table|attention|peers)"
                       r"(_|$| of PyTorch)")
 # The check that wrote the figures, if its name differs.
 CHECKS = {"attention_pytorch": "attention of PyTorch"}
