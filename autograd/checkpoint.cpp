@@ -2,6 +2,7 @@
 
 #include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
+#include "ringlet/autograd/side_branch.h"
 #include "ringlet/core/tensor/random.h"
 
 namespace ringlet::autograd {
@@ -34,6 +35,7 @@ Variable checkpoint(const std::function<Variable(const std::vector<Variable>&)>&
     }
     // The inner run writes the leaves' gradients; the outer run calls their hooks.
     run_backward(output, grad, BackwardOptions{.retain_graph = false, .fire_hooks = false});
+    SideBranch::join_current();  // the segment's inputs are leaves that it may have written
     for (std::size_t i = 0; i < grads.size(); ++i) {
       const Tensor one = i < again.size() ? again[i].grad() : Tensor();
       if (one.defined()) {

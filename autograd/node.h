@@ -24,7 +24,7 @@ class Gradient {
  public:
   /// False if no leaf requires the gradient; the work can then be skipped.
   bool needed() const { return needed_; }
-  bool is_leaf() const { return leaf_ != nullptr; }
+  bool is_leaf() const { return leaf_ != nullptr; }  // the gradient is then written in place
 
   /// Memory to write to. For a leaf it is the leaf's gradient buffer, in the leaf's dtype.
   Accumulator sink(const Shape& shape, DType dtype, Device device);

@@ -24,13 +24,14 @@ void SideBranch::join_current() {
 }
 void SideBranch::leaf_is_complete(const VariableState& leaf) {
   if (current_here && current_here->on_complete_) current_here->on_complete_(leaf);
-  // They may read the gradient.
+  // Hooks and observers may read the gradient.
   if (!leaf.hooks.empty() || !leaf.observer.expired()) join_current();
 }
 
-SideBranch::Scope::Scope(SideBranch& branch) : before_(std::exchange(current_here, &branch)) {
+SideBranch::Scope::Scope(SideBranch& branch) {
   const StreamGuard on(branch.stream_);
   backend(branch.device_.type).join_capture(branch.device_);
+  before_ = std::exchange(current_here, &branch);
 }
 SideBranch::Scope::~Scope() {
   SideBranch& branch = *std::exchange(current_here, before_);

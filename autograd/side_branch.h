@@ -1,9 +1,10 @@
-// A branch of a captured step for work that the rest of it hardly waits for: gradients of weights.
-// Its stream has a low priority, so it fills what the other kernels leave of the device.
+// A second stream of a captured step, for gradients of weights. Its low priority lets other kernels
+// run first.
 #pragma once
 
 #include <array>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
@@ -41,7 +42,7 @@ class SideBranch {
   /// This thread's next work waits for the branch.
   void join();
 
-  /// This thread's; null: it has none, and the next two have no effect.
+  /// This thread's branch, or null. Without one, join_current and leaf_is_complete do nothing.
   static SideBranch* current();
   static void join_current();
   static void leaf_is_complete(const VariableState& leaf);
@@ -58,7 +59,8 @@ class SideBranch {
     int runs = 0;
     Event done;
   };
-  /// Bounds the memory that `reads` keep: the captured stream waits for work so long ago.
+  /// Bounds the memory that `reads` keep: the captured stream waits for a part once the next is
+  /// full.
   static constexpr int kRunsOfPart = 8;
 
   void end_part(Part& part);

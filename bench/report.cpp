@@ -32,7 +32,7 @@ std::string idle_line(const DeviceIdle& idle) {
       "GPU idle, by CUPTI's records of {} replayed steps: {:.2f} %, {:.3f} of {:.3f} ms a step "
       "busy, {:.3f} ms the longest gap\n"
       "without that gap {:.2f} %; it begins {:.2f} steps after the first graph, from {} to {}; "
-      "{:.3f} ms from the first copy to the first graph do not count\n",
+      "{:.3f} ms from the first activity to the first graph do not count\n",
       idle.steps, 100 * idle.share, idle.busy_ms, idle.span_ms, idle.longest_gap_ms,
       100 * idle.share_without_longest, idle.steps * idle.longest_gap_at, idle.longest_from,
       idle.longest_to, idle.before_ms);

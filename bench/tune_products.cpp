@@ -42,7 +42,11 @@ bool parse(Options& o, int argc, char** argv) {
       "microseconds of its first choice and of the fastest. Writes a row for each product whose\n"
       "fastest one wins by more than the spread. The file can be included after every line",
       "tune_products"};
-  app.add_option("--hidden", o.hidden, "H")->check(cli::number_in(1, 1 << 14));
+  app.add_option("--hidden", o.hidden, "H")
+      ->check(cli::number_in(8, 1 << 14))
+      ->check([](const std::string& h) {
+        return std::stoll(h) % 8 == 0 ? "" : "expected a multiple of 8, found " + h;
+      });
   app.add_option("--tokens", o.tokens, "instead of the buckets of steps")
       ->check(cli::number_in(1, 1 << 20));
   cli::add_number(app, "--seconds", o.seconds, 0.0, 1e6, "after which no product is begun");

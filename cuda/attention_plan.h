@@ -100,8 +100,8 @@ RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, in
   return item;
 }
 
-/// Warps take the first 64 rows of sentences with at most 64 keys, and blocks the other rows. So the
-/// bits of a sentence do not depend on its padding, nor on other sentences.
+/// Warps take the first 64 rows of sentences with at most 64 keys, and blocks the other rows. So
+/// the bits of a sentence do not depend on its padding, nor on other sentences.
 RINGLET_HOST_DEVICE bool is_for_warp(const AttentionItem& item) {
   return item.attended <= kBlockRows && item.begin < kBlockRows;
 }

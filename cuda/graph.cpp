@@ -28,7 +28,8 @@ std::size_t Graph::nodes() const {
 
 GraphExec::GraphExec(Device device, const Graph& graph) : device_(device) {
   const DeviceGuard guard(device);
-  // Nodes have the priorities of the streams that they were captured on, not that of the launch's.
+  // Nodes have the priorities of the streams that they were captured on, not the priority of the
+  // launch's stream.
   RINGLET_CUDA(
       cudaGraphInstantiateWithFlags(&exec_, graph.get(), cudaGraphInstantiateFlagUseNodePriority));
 }

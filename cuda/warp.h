@@ -6,8 +6,7 @@
 //   maximum, sum(lanes, get), broadcast(lanes, from, get)   one value, the same on all lanes
 //   sync()                     a barrier, which makes earlier writes to shared memory visible
 // and arithmetic: load, store, pack, lows, highs (of two pairs of bf16), maximum_of, fma, exp2,
-// log2, exp, log, widen, narrow. Everything outside of `each` is
-// the same on all lanes.
+// log2, exp, log, widen, narrow. Everything outside of `each` is the same on all lanes.
 #pragma once
 
 #include <cstdint>

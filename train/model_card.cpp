@@ -10,7 +10,6 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/argument_text.h"
 #include "ringlet/train/report/evaluation_log.h"
-#include "ringlet/train/report/progress.h"
 
 namespace ringlet::train {
 namespace {

@@ -1,5 +1,8 @@
-// Gradients of parameters beside the rest of backward.
+// Gradients of parameters, concurrently with the rest of backward.
 #pragma once
+
+#include <functional>
+#include <vector>
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/autograd/side_branch.h"
@@ -15,7 +18,8 @@ inline void run_beside(Gradients& grads, std::size_t first, const std::vector<Te
   bool leaves = true;
   for (std::size_t i = first; i < grads.size(); ++i)
     leaves = leaves && (!grads[i].needed() || grads[i].is_leaf());
-  branch&& leaves ? branch->run(reads, work) : work();
+  if (branch && leaves) return branch->run(reads, work);
+  work();
 }
 
 }  // namespace ringlet::autograd

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kRank = sizeof(std::uint32_t);
 constexpr std::size_t kPeerHello = kRank + kNonce + Token::kSigned;
 constexpr std::size_t kMostUngreeted = 64;  // connections without a valid hello
-constexpr int kTick = 20;                   // ms between two looks at the alarm
+constexpr int kAlarmTick = 20;              // ms between two looks at the alarm
 constexpr auto kNap = std::chrono::milliseconds(20);
 
 /// An accepted connection. As in the store's handshake, its hello is rank, C, sign("hello", rank
@@ -101,7 +101,7 @@ class Connections {
       if (got == Got::end) return false;
       if (got == Got::bytes) continue;
       pollfd entry{socket.fd(), POLLIN, 0};
-      poll(&entry, 1, kTick);
+      poll(&entry, 1, kAlarmTick);
       check(peer);
     }
     const std::string nonces = nonce + answer.substr(0, kNonce);
@@ -114,7 +114,7 @@ class Connections {
   void accept_some() {
     std::vector<pollfd> polled{{listener_.fd(), POLLIN, 0}};
     for (const Candidate& one : candidates_) polled.push_back({one.socket.fd(), POLLIN, 0});
-    poll(polled.data(), polled.size(), kTick);
+    poll(polled.data(), polled.size(), kAlarmTick);
     check(missing());
     for (std::size_t i = 0; i < kMostUngreeted; ++i) {
       Socket socket = accept_from(listener_);

@@ -5,6 +5,7 @@
 #include "ringlet/core/cpu/layer_norm_row.h"
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
+#include "ringlet/core/cpu/sum_rows.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -59,7 +60,7 @@ void layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {
                  add_partials(static_cast<S*>(args.grad_bias), args.beta_bias, partial + columns,
                               blocks, columns, begin, end);
                });
-  if (args.x_sums) sum_rows_kernel(x_sums_of(args), device);
+  if (args.x_sums) sum_rows<T>(x_sums_of(args), device);
 }
 
 }  // namespace

@@ -51,6 +51,20 @@ Variable attention_of(const Case& c) {
   return attention(qkv, c.leaf("relative_bias"), c.tensor("cu_seqlens"),
                    {c.integer("heads"), {}, {}, {}});
 }
+// A score's gradient is a difference of two products of grad_y and v, which cancel in a sentence of
+// one token.
+double score_terms(const Case& c, const std::string& of) {
+  if (of == "y" || of == "v") return 0;
+  const auto largest = [&](const char* of) {
+    double found = 0;
+    for (const double x : c.tensor(of).to_vector<double>()) found = std::max(found, std::abs(x));
+    return found;
+  };
+  const double size = c.columns("q") / c.number("heads");
+  const double of_score = size * largest("grad_y") * largest("v");
+  if (of == "relative_bias") return of_score;
+  return of_score * largest(of == "q" ? "k" : "q") / std::sqrt(size);
+}
 Variable cross_entropy_of(const Case& c) {
   const Variable x = c.leaf("x");
   const double rows = c.has("global_rows") ? c.number("global_rows") : rows_of(c, "x");
@@ -78,9 +92,10 @@ TEST_CASE("products and layers are PyTorch's, and so are their gradients") {
   // A score sums d products. Its absolute error is the relative error of P, and the gradients sum
   // up to L terms with that error each.
   const Bound of_scores{[](const Case& c, const std::string& of) {
-    const double unit = 16 + c.columns("q") / c.number("heads");
-    return (of == "y" ? 1 : of == "relative_bias" ? 4 : 2) * unit;
-  }};
+                          const double unit = 16 + c.columns("q") / c.number("heads");
+                          return (of == "y" ? 1 : of == "relative_bias" ? 4 : 2) * unit;
+                        },
+                        score_terms};
   check({"attention", attention_of, of_scores, of_scores});
 
   // The roundings of a sum of n products grow as its square root here; 27 terms make an output, at

@@ -1,5 +1,5 @@
-// The optimizer's rounded copy of an arena (train/rounded_mirror.h) in bf16 steps. Runs on a
-// GPU or, if there is none, on an emulated asynchronous device.
+// The optimizer's rounded copy of an arena (train/optimizer/rounded_mirror.h) in bf16 steps. Runs
+// on a GPU or, if there is none, on an emulated asynchronous device.
 #include <doctest/doctest.h>
 
 #include <cmath>

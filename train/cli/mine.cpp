@@ -13,7 +13,6 @@
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/evaluators/search/hard_negatives.h"
-#include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {
 namespace {

@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "ringlet/train/report/progress.h"
-
 namespace ringlet::cli {
 namespace {
 

@@ -15,7 +15,6 @@
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/evaluators/reduced_encoder.h"
 #include "ringlet/train/evaluators/search/embedding_cache.h"
-#include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {
 namespace {

@@ -13,7 +13,8 @@ namespace {
 /// Whether an object or an array begins; an array may go on in later lines.
 bool begins_json(const std::string& line) {
   if (line == "[" || line.starts_with("[{\"")) return true;
-  return nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false).is_structured();
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() || (json.is_array() && !json.empty() && json[0].is_string());
 }
 
 }  // namespace

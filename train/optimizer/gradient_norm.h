@@ -62,7 +62,7 @@ class GradientNorm {
   Tensor scale() const { return clip_.slice(1, 2); }
   /// The squared norms of the gradient's blocks in this slice; undefined if launch() computed none.
   /// Ranks that hold slices of parameters add theirs up, by numbers that are not equal blocks.
-  Tensor blocks_of(const nn::LocalSlice& slice) const {
+  Tensor slice_blocks(const nn::LocalSlice& slice) const {
     if (!is_on() || state_.slice_ranks() || slice.grad.device() != blocks_.device()) return {};
     return blocks_.slice(slice.begin / kNormBlock, blocks_of(slice.end));
   }

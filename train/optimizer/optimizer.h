@@ -62,7 +62,7 @@ class Optimizer {
               state_.moments()[i],
               mirrored ? mirror_.values() : Tensor(),
               plan_.of_slice(i, norm_.scale().to(slice.data.device())),
-              norm_.blocks_of(slice)};
+              norm_.slice_blocks(slice)};
       if (run.scalars.segments.defined()) update(run);
     }
     if (mirrored) mirror_.keep();

@@ -37,7 +37,7 @@ class StepGraphs {
   /// Enqueues a batch's forward and backward and returns the loss, (). With a key's first batch it
   /// is called twice, to run and to be captured; later batches do not call it. Its other work on
   /// the host is therefore not repeated, except for gradients, which are defined after each step.
-  /// Batches of the same shapes must reach the same parameters.
+  /// Batches of the same shapes must reach the same parameters. No gradient changes after backward.
   using Work = std::function<Tensor(const models::PackedBatch& on_device)>;
 
   /// For steps of `optimizer` on `module`, which lies on `device`; both outlive this object.
