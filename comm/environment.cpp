@@ -105,9 +105,7 @@ int find_port(const Variables& names) {
 }
 
 std::string find_address(const Variables& names, const Environment& environment) {
-  if (environment.local_world_size == environment.world_size &&
-      !environment_variable("RINGLET_LAUNCHER"))
-    return "127.0.0.1";
+  if (environment.local_world_size == environment.world_size) return "127.0.0.1";
   if (const auto address = environment_variable("MASTER_ADDR")) return *address;
   if (&names == &kSlurm)
     for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"})

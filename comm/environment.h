@@ -20,7 +20,7 @@ struct Environment {
   /// RINGLET_PORT, else MASTER_PORT + 1, else made from the name of the MPI or Slurm job.
   int port = 0;
   int restart_count = 0;  // TORCHELASTIC_RESTART_COUNT
-  /// `ringlet run` keeps the store; otherwise rank 0 does.
+  /// `ringlet run` on one host keeps the store; otherwise rank 0 does.
   bool store_in_launcher = false;
   bool launched = false;
 

@@ -20,20 +20,22 @@ constexpr auto kGoodbyes = std::chrono::seconds(10);
 /// This rank's connection; in rank 0, where no launcher keeps the store, the server, too.
 class Session {
  public:
-  Session(const Environment& environment, Timeout timeout) {
+  Session(const Environment& environment, const GroupOptions& options) {
     const Token token = Token::from_environment();
     const std::string& host = environment.master_addr;
     if (environment.rank == 0 && !environment.store_in_launcher)
       server_ = serve_tcp_store({.host = host, .port = environment.port, .token = token});
-    // Under `ringlet run` each attempt has a separate scope, without the keys of earlier attempts.
     store_ = join_tcp_store({.host = host,
                              .port = environment.port,
                              .token = token,
-                             .scope = environment.store_in_launcher
-                                          ? str("attempt ", environment.restart_count)
-                                          : "world",
                              .name = str("rank ", environment.rank),
-                             .timeout = timeout});
+                             .timeout = options.timeout,
+                             .on_wait = [&](const std::string& why) {
+                               if (options.on_note && environment.local_rank == 0)
+                                 options.on_note(str("[group] rank ", environment.rank,
+                                                     " waits for the store at ", host, ':',
+                                                     environment.port, ": ", why));
+                             }});
     record_joined(*store_, environment.rank);
   }
 
@@ -100,7 +102,7 @@ Group init_from_env(GroupOptions options) {
   static std::atomic_flag called;
   RINGLET_CHECK(!called.test_and_set(),
                 "[init_from_env] called again: the world is made once, pass its Group on");
-  const auto session = std::make_shared<Session>(environment, options.timeout);
+  const auto session = std::make_shared<Session>(environment, options);
   Group world(std::shared_ptr<Store>(session, session->store()), environment.rank,
               environment.world_size, options);
   share_processors(world);

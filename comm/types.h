@@ -76,7 +76,7 @@ struct GroupOptions {
   bool timed = false;
   /// Receives each collective and its steps, for example a TracePrinter (throughput --trace).
   CollectiveObserver* observer = nullptr;
-  /// Called with one line for a setup that is slower or riskier than necessary; once, on one rank.
+  /// Called with one line, on one rank, for a slow or risky setup or a store that does not answer.
   std::function<void(const std::string&)> on_note = {};
 };
 

@@ -1,10 +1,10 @@
-// A rank of this node in one attempt: its process and its output.
+// A rank of this host in one attempt: its process and its output.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "ringlet/comm/launcher/nodes.h"
+#include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/output.h"
 #include "ringlet/comm/launcher/process.h"
 
@@ -26,17 +26,27 @@ struct LocalRank {
   }
 };
 
-/// Starts the ranks of this node. InputError if the program or a log cannot be opened.
-std::vector<LocalRank> start_ranks(const Job& job, int attempt);
+/// One run of the command on all ranks of this host.
+struct Attempt {
+  int number;
+  int port;           // of the ranks' store
+  std::string token;  // empty: that of the environment
+};
 
-/// Prints which rank was first to fail, the local ranks that had exited with 0 (`done`) and, on its
-/// node, its last lines. Bad input (code 2) is two lines: the rank's and this one; peers with the
-/// same error are not shown. Returns the job's exit code: that rank's, on all nodes.
-int report_first_failure(Job& job, int attempt, const TcpStore& alarm,
-                         std::vector<LocalRank>& ranks, const std::vector<int>& done);
+/// Starts the ranks of this host. InputError if the program or a log cannot be opened.
+std::vector<LocalRank> start_ranks(const LauncherOptions& options, const Attempt& attempt,
+                                   std::ostream& out, std::ostream& err);
 
-/// Runs one attempt of a job on this node: starts the ranks, watches them, and ends them together.
-/// Returns once this node's ranks have ended and, unless the job has failed, those of all nodes.
-JobEnd run_attempt(Job& job, int attempt);
+/// The first failure of an attempt.
+struct Failure {
+  std::string cause;
+  std::string culprit;    // the store's client that reported it; empty: unknown
+  std::vector<int> done;  // the local ranks that had exited with 0
+};
+
+/// Prints which rank was first to fail, the ranks that had exited with 0, and its last lines. Bad
+/// input (code 2) is two lines: the rank's and this one; peers with the same error are not shown.
+/// Returns that rank's exit code.
+int report_failure(const Failure& failure, std::vector<LocalRank>& ranks, std::ostream& err);
 
 }  // namespace ringlet::comm

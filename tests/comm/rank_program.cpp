@@ -59,7 +59,9 @@ void act(const std::vector<std::string>& arguments, const Environment& here, Tcp
 }
 
 void add_up() {
-  const Group world = init_from_env({.timeout = kPatience});
+  const Group world = init_from_env({.timeout = kPatience, .on_note = [](const std::string& line) {
+                                       std::cerr << line << std::endl;
+                                     }});
   const Tensor sum = tensor({static_cast<float>(world.rank()), 1.0f});
   world.all_reduce(sum).wait();
   const std::vector<float> values = sum.to_vector<float>();
@@ -154,7 +156,6 @@ void run(const std::vector<std::string>& arguments) {
     const auto store = join_tcp_store({.host = here.master_addr,
                                        .port = here.port,
                                        .token = token,
-                                       .scope = str("attempt ", here.restart_count),
                                        .name = str("rank ", here.rank),
                                        .timeout = kPatience});
     record_joined(*store, here.rank);

@@ -39,7 +39,6 @@ struct RunOptions {
   std::string tee;
   bool standalone = false;
   double grace = 30;
-  double node_timeout = 30;
   bool no_pin = false;
   bool no_python = false;
 };
@@ -128,7 +127,7 @@ comm::LauncherOptions launcher_options(const RunOptions& options) {
     fail_input("--standalone is for one node, not --nnodes ", launch.nnodes);
   if (options.node_rank >= launch.nnodes)
     fail_input("--node-rank ", options.node_rank, ": expected less than --nnodes ", launch.nnodes);
-  if (options.node_rank >= 0) launch.node_rank = options.node_rank;
+  launch.node_rank = std::max(options.node_rank, 0);
   launch.master_port = options.master_port;
   if (!options.master_addr.empty()) launch.master_addr = options.master_addr;
   if (!options.rdzv_endpoint.empty() && !options.standalone)
@@ -137,15 +136,17 @@ comm::LauncherOptions launcher_options(const RunOptions& options) {
     fail_input("--nnodes ", launch.nnodes,
                ": expected --master-addr or --rdzv-endpoint, the "
                "address of node 0");
-  if (launch.nnodes > 1 && options.rdzv_endpoint.empty() && !launch.node_rank)
-    fail_input("--nnodes ", launch.nnodes, ": expected --node-rank beside --master-addr");
+  if (launch.nnodes > 1 && options.node_rank < 0)
+    fail_input("--nnodes ", launch.nnodes, ": expected --node-rank, from 0 to ", launch.nnodes - 1);
+  if (launch.nnodes > 1 && options.max_restarts > 0)
+    fail_input("--max-restarts ", options.max_restarts,
+               ": restarts are for one host, not --nnodes ", launch.nnodes);
   if (launch.nnodes > 1 && launch.master_port == 0) launch.master_port = kUsualPort;
   launch.run_id = options.rdzv_id;
   launch.max_restarts = options.max_restarts;
   launch.log_dir = options.log_dir;
   launch.tee = streams(options.tee, launch.nproc_per_node);
   launch.grace = std::chrono::milliseconds(static_cast<long>(options.grace * 1000));
-  launch.node_timeout = std::chrono::milliseconds(static_cast<long>(options.node_timeout * 1000));
   launch.pin = !options.no_pin;
   return launch;
 }
@@ -183,22 +184,24 @@ void add_run(CLI::App& app, int& argc, char** argv) {
       ->add_option("-n,--nproc-per-node,--nproc_per_node", options->nproc_per_node,
                    "Ranks on this host: a number, cpu, gpu or auto")
       ->capture_default_str();
-  add("--nnodes", options->nnodes, "Hosts; start this command on each of them")
+  add("--nnodes", options->nnodes, "Hosts; start this command on each of them, with as many ranks")
       ->capture_default_str();
-  add("--node-rank", options->node_rank, "Which of them this is; 0 keeps the store")
+  add("--node-rank", options->node_rank,
+      "Which of them this is; on the first, rank 0 keeps the store")
       ->check(number_in(0, 1 << 20));
   const auto address = add("--master-addr", options->master_addr, "The address of node 0");
   const auto port = add("--master-port", options->master_port,
                         "The store's port; a free one, or 29500 for several nodes")
                         ->check(number_in(1, 65535));
   add("--rdzv-endpoint", options->rdzv_endpoint,
-      "HOST:PORT of the node that keeps the store; nodes are numbered as they come")
+      "HOST:PORT, in place of --master-addr and --master-port")
       ->excludes(address)
       ->excludes(port);
   add("--rdzv-id", options->rdzv_id, "The job's name, for TORCHELASTIC_RUN_ID");
   add("--rdzv-backend", options->rdzv_backend, "torchrun's; the store is ringlet's with either")
       ->check(CLI::IsMember({"c10d", "static"}));
-  add("--max-restarts", options->max_restarts, "How often all ranks start again after a failure")
+  add("--max-restarts", options->max_restarts,
+      "How often all ranks start again after a failure, on one host")
       ->check(number_in(0, 1'000'000))
       ->capture_default_str();
   const auto log_dir = add("--log-dir", options->log_dir,
@@ -214,10 +217,6 @@ void add_run(CLI::App& app, int& argc, char** argv) {
       "Seconds between a signal to this command, which the ranks get, too, and SIGKILL; after a "
       "failure at most 5")
       ->check(number_in(0.0, 3600.0))
-      ->capture_default_str();
-  add("--node-timeout", options->node_timeout,
-      "Seconds that a node's launcher may be silent before the other nodes end their ranks")
-      ->check(number_in(0.1, 86400.0))
       ->capture_default_str();
   command->add_flag(
       "--no-pin,--no_pin", options->no_pin,
