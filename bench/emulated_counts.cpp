@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <regex>
 #include <vector>
 
 #include "ringlet/core/device/device_time.h"
@@ -29,9 +28,12 @@ std::string short_name(const std::string& mangled) {
   const std::unique_ptr<char, void (*)(void*)> plain(
       abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
   if (status != 0) return mangled;
-  static const std::regex noise(
-      R"(\(anonymous namespace\)::|ringlet::(cuda::)?|\((int|bool|long|unsigned int)\)|^void )");
-  std::string name = std::regex_replace(plain.get(), noise, "");
+  std::string name = plain.get();
+  if (name.starts_with("void ")) name.erase(0, 5);
+  for (const std::string_view noise : {"(anonymous namespace)::", "ringlet::cuda::", "ringlet::",
+                                       "(int)", "(bool)", "(long)", "(unsigned int)"})
+    for (std::size_t at = 0; (at = name.find(noise, at)) != name.npos;)
+      name.erase(at, noise.size());
   std::size_t at = name.size();
   for (int depth = 0; at > 0;) {  // back to the bracket that opens the parameters
     depth += name[--at] == ')' ? 1 : name[at] == '(' ? -1 : 0;

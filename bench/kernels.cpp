@@ -1,13 +1,14 @@
 // The roofline of ops, each alone: time, rate, share of this machine's limits, and the error
 // against f64; products also beside other libraries. See --help.
 #include <fmt/format.h>
+#include <regex.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <thread>
 
 #include "ceilings.h"
@@ -18,6 +19,7 @@
 #include "lengths.h"
 #include "measurement.h"
 #include "program_options.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/tensor/random.h"
@@ -65,7 +67,8 @@ bool parse(Options& o, int argc, char** argv) {
   app.add_option("--form", o.forms)->check(CLI::IsMember({"NT", "NN", "TN"}));
   app.add_flag("--kept", o.kept, "our forward (NT) as where nothing learns, alone");
   app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
-  app.add_option("--filter", o.filter, "a regular expression that the names of ops match");
+  app.add_option("--filter", o.filter,
+                 "an extended regular expression that the names of ops match");
   add_device_option(app, o.device);
   cli::add_number(app, "--threads-per-device", o.threads, 1, 1024, "of ours and of theirs");
   cli::add_number(app, "--rounds", o.rounds, 1, 1000, "");
@@ -91,10 +94,15 @@ models::PackedBatch typical_batch(const Lengths& lengths, std::int64_t rows,
 }
 
 std::vector<KernelCase> all_cases(const Options& options, Device device) {
+  regex_t compiled;
+  if (::regcomp(&compiled, options.filter.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+    fail_input("--filter: expected an extended regular expression, found ", quote(options.filter));
+  const std::unique_ptr<regex_t, void (*)(regex_t*)> filter(&compiled, ::regfree);
   std::vector<KernelCase> cases;
   const auto add = [&](std::vector<KernelCase> more) {
     for (KernelCase& c : more)
-      if (std::regex_search(c.name, std::regex(options.filter))) cases.push_back(std::move(c));
+      if (::regexec(filter.get(), c.name.c_str(), 0, nullptr, 0) == 0)
+        cases.push_back(std::move(c));
   };
   for (const std::string& dtype : options.dtypes) {
     for (const std::int64_t hidden : options.hidden)

@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -29,20 +29,33 @@ void sync(const fs::path& path) {
 
 constexpr std::string_view kPushedOut = ".old";
 
-/// The first group of `pattern` in a name that matches it as a whole, else "".
-std::string group_of(const std::string& name, const char* pattern) {
-  std::smatch found;
-  return std::regex_match(name, found, std::regex(pattern)) ? found[1].str() : "";
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// Removes a last part ".NUMBER" of a name; false without one.
+bool remove_number(std::string& name) {
+  const std::size_t dot = name.find_last_not_of("0123456789");
+  if (dot == name.npos || name[dot] != '.' || dot + 1 == name.size()) return false;
+  name.resize(dot);
+  return true;
 }
 
 /// "NAME" of ".NAME.XXXXXX", the temporary name of an AtomicFolder; empty for any other name.
 std::string target_of_folder(const std::string& name) {
-  return group_of(name, R"(\.([^]+)\.[a-zA-Z0-9]{6})");
+  constexpr std::size_t kRandom = 7;  // ".XXXXXX"
+  if (name.size() < kRandom + 2 || name[0] != '.') return "";
+  const std::string end = name.substr(name.size() - kRandom);
+  const bool fits = end[0] == '.' && std::all_of(end.begin() + 1, end.end(), [](char c) {
+                      return is_digit(c) || is_letter(c);
+                    });
+  return fits ? name.substr(1, name.size() - kRandom - 1) : "";
 }
 
 /// "NAME" of "NAME.tmp.PROCESS.NUMBER", the temporary name of an AtomicFile; empty for any other.
-std::string target_of_file(const std::string& name) {
-  return group_of(name, R"(([^]*)\.tmp\.[0-9]+\.[0-9]+)");
+std::string target_of_file(std::string name) {
+  constexpr std::string_view kMark = ".tmp";
+  const bool fits = remove_number(name) && remove_number(name) && name.ends_with(kMark);
+  return fits ? name.substr(0, name.size() - kMark.size()) : "";
 }
 
 /// The name of the older folder while `temporary` (".NAME.XXXXXX") takes its place.

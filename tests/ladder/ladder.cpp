@@ -1,7 +1,9 @@
 // The programs of docs/ladder.md reach the same figures, alone and as two ranks.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <regex>
+#include <sstream>
+#include <vector>
 
 #include "ringlet/tests/cli/program.h"
 
@@ -20,11 +22,18 @@ Figures run_rung(const std::string& program, int ranks) {
   CAPTURE(program);
   INFO(outcome.out << outcome.err);
   REQUIRE_EQ(outcome.code, 0);
-  const std::regex pattern(R"(([0-9.]+)[^0-9]+([0-9.]+)\s*$)");
-  std::smatch found;
-  REQUIRE(std::regex_search(outcome.out, found, pattern));
-  MESSAGE(program << ", " << ranks << " ranks: loss " << found[1] << ", accuracy " << found[2]);
-  return {std::stod(found[1]), std::stod(found[2])};
+  std::string text = outcome.out;
+  std::ranges::replace_if(
+      text, [](char c) { return (c < '0' || c > '9') && c != '.'; }, ' ');
+  std::istringstream words(text);
+  std::vector<double> numbers;
+  for (std::string word; words >> word;)
+    if (word.find_first_not_of('.') != word.npos) numbers.push_back(std::stod(word));
+  REQUIRE_GE(numbers.size(), 2);
+  const Figures last{numbers.end()[-2], numbers.end()[-1]};
+  MESSAGE(program << ", " << ranks << " ranks: loss " << last.loss << ", accuracy "
+                  << last.accuracy);
+  return last;
 }
 
 void check_equal(const Figures& a, const Figures& b) {
