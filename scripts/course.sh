@@ -2,6 +2,10 @@
 # Prints a lesson of the course, builds what it needs and runs it:
 #   scripts/course.sh 07                    lesson 7
 #   scripts/course.sh 07 --device cuda      on a GPU; the arguments after the number are the program's
+# Exercises of a lesson:
+#   scripts/course.sh 07 --start            writes course/07.cpp, with gaps to fill in
+#   scripts/course.sh 07 --check            compiles it and says what is wrong
+#   scripts/course.sh 07 --solution         prints a solution
 # Lesson 14 needs nvcc, and no GPU. Missing packages are installed as by scripts/test.sh. BUILD=DIR
 # uses the build folder DIR.
 set -euo pipefail
@@ -21,9 +25,17 @@ shift
 build=${BUILD:-build}
 program=tests/tutorial
 [[ ${files[0]} != *.cu ]] || program=tests/emulated/kernel_lesson
+case ${1:-} in
+  --start | --solution) exec scripts/exercise.py "$build" "$lesson" "$1" ;;
+  --check) program=tests/exercises ;;
+esac
 if ! ninja -C "$build" -t query "$program" >/dev/null 2>&1; then  # no build yet, or one without tests
   require_packages "${build_packages[@]}" "${test_packages[@]}"
   configure "$build" -Dtests=enabled >&2
+fi
+if [[ $program = tests/exercises ]]; then
+  ninja -C "$build" "$program" | grep -v 'no work' >&2 || true
+  exec scripts/exercise.py "$build" "$lesson" --check
 fi
 cat "${files[0]}"
 echo
