@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <ostream>
 
 #include "ringlet/comm/environment.h"
@@ -9,8 +10,7 @@
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/local_rank.h"
 #include "ringlet/comm/launcher/signals.h"
-#include "ringlet/comm/stores/tcp_client.h"
-#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {

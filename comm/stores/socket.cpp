@@ -55,20 +55,6 @@ void prepare(const Socket& socket) {
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 25'000);
 }
 
-/// Whether `events` came before the deadline.
-bool wait_for(const Socket& socket, short events, Deadline deadline) {
-  pollfd entry{socket.fd(), events, 0};
-  do {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    const int ready =
-        poll(&entry, 1, static_cast<int>(std::clamp<long>(left.count(), 0, 3'600'000)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
-  } while (std::chrono::steady_clock::now() < deadline);
-  return false;
-}
-
 bool is_loopback(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     const auto& in = reinterpret_cast<const sockaddr_in&>(address);
@@ -182,6 +168,19 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
     why = std::strerror(error);
   }
   return {};
+}
+
+bool wait_for(const Socket& socket, short events, Deadline deadline) {
+  pollfd entry{socket.fd(), events, 0};
+  do {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const int ready =
+        poll(&entry, 1, static_cast<int>(std::clamp<long>(left.count(), 0, 3'600'000)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
 }
 
 std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline) {

@@ -72,6 +72,8 @@ bool peer_is_this_user(const Socket& socket);
 /// One attempt. Returns an empty socket, with the reason in `why`, if no server answers.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
 
+/// Whether `events` of poll() came before the deadline.
+bool wait_for(const Socket& socket, short events, Deadline deadline);
 /// The number of bytes sent: fewer than all if the connection ends or the deadline passes. A
 /// deadline in the past sends what the socket takes without waiting.
 std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline);

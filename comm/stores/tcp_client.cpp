@@ -1,5 +1,3 @@
-#include "ringlet/comm/stores/tcp_client.h"
-
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,21 +31,15 @@ class TcpClient final : public TcpStore {
  public:
   explicit TcpClient(const TcpStoreOptions& options)
       : host_(options.host),
-        server_(str(options.server, " at ", options.host, ':', options.port)),
+        server_(str("the store at ", options.host, ':', options.port)),
         name_(who_and_where(options.name)),
         timeout_(options.timeout),
-        silence_(options.silence),
         exceptions_(std::uncaught_exceptions()),
-        socket_(connect_to_store(options.host, options.port, options.token, options.timeout,
-                                 options.on_wait)) {
+        socket_(connect_to_store(options)) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { listen(); });
     try {
-      request({.type = StoreVerb::join,
-               .number = silence_.count(),
-               .key = options.scope,
-               .value = name_},
-              timeout_);
+      request({.type = StoreVerb::join, .value = name_}, timeout_);
     } catch (...) {
       stop();
       throw;
@@ -168,23 +160,11 @@ class TcpClient final : public TcpStore {
   /// Waits for data and handles it; false at the end of the connection.
   bool receive() {
     pollfd polled{socket_.fd(), POLLIN, 0};
-    const int patience =
-        silence_ == Timeout::zero() ? -1 : static_cast<int>(silence_.count() / kSignsOfLife);
-    const int ready = poll(&polled, 1, patience);
-    if (ready == 0) request_sign_of_life();
-    if (ready <= 0) return ready == 0 || errno == EINTR;
+    if (poll(&polled, 1, -1) < 0) return errno == EINTR;
     const Got got = receive_some(socket_, received_);
     if (got != Got::bytes) return got == Got::nothing;
-    joined_ = true;
-    unanswered_ = 0;
     while (const std::optional<StoreMessage> message = take_message(received_)) handle(*message);
     return true;
-  }
-
-  /// Nothing was received for a while. Any answer will do: no thread waits for that of request 0.
-  void request_sign_of_life() {
-    if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds_of(silence_), " s");
-    if (joined_) send(encode({.type = StoreVerb::add, .key = "questions"}), Clock::now());
   }
 
   void handle(const StoreMessage& message) {
@@ -218,12 +198,9 @@ class TcpClient final : public TcpStore {
   const std::string server_;
   const std::string name_;
   const Timeout timeout_;
-  const Timeout silence_;
   const int exceptions_;
   const Socket socket_;
   std::string received_;
-  bool joined_ = false;  // the first answer has come
-  int unanswered_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,14 +1,27 @@
 #include "ringlet/comm/stores/tcp_protocol.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <thread>
+#include <utility>
 
+#include "ringlet/comm/stores/handshake.h"
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+
+/// A flooded server may close any unauthenticated connection; after this time the token is wrong.
+constexpr auto kClosedInHandshake = std::chrono::seconds(3);
+/// A wait for the server is reported after this time.
+constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kFirstNap = std::chrono::milliseconds(5);
+constexpr auto kLongestNap = std::chrono::milliseconds(200);
 
 struct Header {
   std::uint64_t type;
@@ -47,6 +60,40 @@ std::optional<StoreMessage> take_message(std::string& bytes) {
                        bytes.substr(sizeof(header) + header.key, header.value)};
   bytes.erase(0, sizeof(header) + header.key + header.value);
   return message;
+}
+
+void require_token_beyond_loopback(const std::string& host, const Token& token) {
+  if (token.empty() && (host.empty() || !is_loopback(host)))
+    fail_input("RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as ",
+               host.empty() ? "*" : host, " accepts connections of any host");
+}
+
+Socket connect_to_store(const TcpStoreOptions& options) {
+  const auto& [host, port, token, name, timeout, on_wait] = options;
+  require_token_beyond_loopback(host, token);
+  const std::string store = str("[store] ", host, ':', port, ": ");
+  const Deadline start = Clock::now(), deadline = start + timeout;
+  bool reported = !on_wait;
+  std::optional<Deadline> refused_until;
+  for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
+    std::string why;
+    const Deadline patience = reported ? deadline : std::min(deadline, start + kPatience);
+    Socket socket = connect_to(host, port, patience, why);
+    if (socket) {
+      try {
+        if (prove_to_server(socket, token, 0, std::min(deadline, Clock::now() + kHandshake), why))
+          return socket;
+      } catch (const Error& error) {
+        fail(store, error.what());
+      }
+      if (!refused_until) refused_until = Clock::now() + kClosedInHandshake;
+    }
+    const auto now = Clock::now();
+    if (socket && now >= *refused_until) fail(store, why);
+    if (now >= deadline) fail(store, "no answer within ", seconds_of(timeout), " s: ", why);
+    if (now >= start + kPatience && !std::exchange(reported, true)) on_wait(why);
+    std::this_thread::sleep_for(nap);
+  }
 }
 
 }  // namespace ringlet::comm

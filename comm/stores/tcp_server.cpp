@@ -1,7 +1,4 @@
-#include "ringlet/comm/stores/tcp_server.h"
-
 #include <poll.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,13 +6,11 @@
 #include <cstring>
 #include <list>
 #include <map>
-#include <optional>
 #include <thread>
 #include <vector>
 
-#include "ringlet/comm/stores/socket.h"
+#include "ringlet/comm/stores/handshake.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
-#include "ringlet/comm/stores/tcp_scope.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/threads/thread.h"
 
@@ -24,22 +19,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Unauthenticated clients with a hello, and without. They leave descriptors for the ranks' pipes.
-std::ptrdiff_t most_unauthenticated() {
-  rlimit files{};
-  const bool known = getrlimit(RLIMIT_NOFILE, &files) == 0;
-  return known ? static_cast<std::ptrdiff_t>(std::clamp<rlim_t>(files.rlim_cur / 8, 2, 256)) : 256;
-}
-constexpr int kAcceptsPerRound = 64;  // so that a flood of connections waits, not the ranks
-constexpr int kTick = 100;            // ms between two looks at the clock, if there are deadlines
-constexpr auto kExhausted = std::chrono::milliseconds(100);  // without accepts, for descriptors
+constexpr int kTick = 100;  // ms between two looks at the clock, if there are deadlines
 constexpr auto kFlush = std::chrono::milliseconds(500);
 constexpr std::size_t kLongestName = 512;
-
-/// A client's number of milliseconds, within a year.
-Timeout milliseconds(std::int64_t number) {
-  return Timeout(std::clamp<std::int64_t>(number, 0, Timeout(std::chrono::years(1)).count()));
-}
+constexpr std::size_t kMostBytes = 256 << 20;  // of all keys and values
+constexpr std::size_t kMostUnsent = 64 << 20;  // to one client
 
 Socket open_listener(const TcpStoreServerOptions& options) {
   const auto& [host, port, token] = options;
@@ -48,10 +32,35 @@ Socket open_listener(const TcpStoreServerOptions& options) {
   return listen_at(as_given ? host : "", port);
 }
 
+/// A connection that has proved to know the token.
+struct Client {
+  Socket socket;
+  std::string in = {};
+  std::string out = {};   // not sent yet
+  std::string name = {};  // "rank 2 (pid 77, host a)"; empty until it has joined
+  bool gone = false;
+
+  void flush() { out.erase(0, send_until(socket, out, Deadline())); }  // reading finds errors
+  /// The client requests and does not read the answers; it receives no more of them.
+  bool stuck() const { return out.size() > kMostUnsent; }
+  void answer(const StoreMessage& message) {
+    if (gone || stuck()) return;
+    out += encode(message);
+    flush();
+  }
+};
+
+/// A get that waits for its key.
+struct Waiter {
+  Client* client;
+  std::uint64_t id;
+  Deadline deadline;
+};
+
 class Server final : public TcpStoreServer {
  public:
   explicit Server(const TcpStoreServerOptions& options)
-      : token_(options.token), wakeup_(make_wakeup()), listener_(open_listener(options)) {
+      : wakeup_(make_wakeup()), admission_(open_listener(options), options.token) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { serve(); });
   }
@@ -61,7 +70,7 @@ class Server final : public TcpStoreServer {
     thread_.join();
   }
 
-  int port() const override { return local_port(listener_); }
+  int port() const override { return admission_.port(); }
   bool wait_for_goodbyes(Timeout timeout) const override {
     const Deadline deadline = Clock::now() + timeout;
     while (joined_ > 0 && Clock::now() < deadline)
@@ -75,67 +84,51 @@ class Server final : public TcpStoreServer {
     try {
       while (!stop_) serve_once();
       const Deadline deadline = Clock::now() + kFlush;
-      for (const StoreClient& client : clients_)
-        if (client.authenticated)
-          send_until(client.socket, client.out + encode({.type = StoreVerb::closing}), deadline);
+      for (const Client& client : clients_)
+        send_until(client.socket, client.out + encode({.type = StoreVerb::closing}), deadline);
     } catch (const std::exception& error) {
-      for (auto& [name, scope] : scopes_)
-        raise(scope, "", str("the store at port ", port(), ": ", error.what()));
+      raise("", str("the store at port ", port(), ": ", error.what()));
       clients_.clear();
       joined_ = 0;
     }
   }
 
   void serve_once() {
-    const bool accepts = Clock::now() >= accept_again_;
-    bool deadlines = !accepts;
-    polled_.assign({{wakeup_.fd(), POLLIN, 0}, {accepts ? listener_.fd() : -1, POLLIN, 0}});
-    for (const StoreClient& client : clients_) {
+    polled_.assign({{wakeup_.fd(), POLLIN, 0}});
+    for (const Client& client : clients_) {
       const int events = client.out.empty() ? POLLIN : POLLIN | POLLOUT;
       polled_.push_back({client.socket.fd(), static_cast<short>(events), 0});
-      deadlines |= !client.authenticated || client.silence != Timeout::zero();
     }
-    if (poll(polled_.data(), polled_.size(), deadlines ? kTick : -1) < 0) {
+    admission_.add_to(polled_);
+    if (poll(polled_.data(), polled_.size(), admission_.has_deadlines() ? kTick : -1) < 0) {
       RINGLET_CHECK(errno == EINTR, "[store] poll: ", std::strerror(errno));
       return;
     }
-    std::size_t i = 2;
-    for (StoreClient& client : clients_)
+    std::size_t i = 1;
+    for (Client& client : clients_)
       if (const short events = polled_[i++].revents; events != 0) serve(client, events);
-    for (StoreClient& client : clients_) {
-      if (!client.authenticated && Clock::now() >= client.deadline) client.gone = true;
-      if (client.silent())
-        lose(client, str("has been silent for ", seconds_of(client.silence), " s"));
+    for (Client& client : clients_)
       if (client.stuck()) lose(client, "does not read what it asked for");
-    }
-    if (polled_[1].revents != 0) accept_some();
-    if (std::erase_if(clients_, [](const StoreClient& client) { return client.gone; }) > 0)
-      std::erase_if(scopes_, [&](const auto& scope) {  // an alarm stays, for ranks that join late
-        return !scope.second.raised() &&
-               std::ranges::none_of(clients_, [&](const StoreClient& client) {
-                 return client.scope == &scope.second;
-               });
-      });
+    admission_.serve([this](Socket socket, std::uint32_t) {
+      clients_.push_back({std::move(socket)});
+      serve(clients_.back(), POLLIN);  // its first message has mostly arrived already
+    });
+    clients_.remove_if([](const Client& client) { return client.gone; });
   }
 
-  void serve(StoreClient& client, short events) {
+  void serve(Client& client, short events) {
     if (client.gone) return;
     if (events & POLLOUT) client.flush();
     if (!(events & (POLLIN | POLLHUP | POLLERR))) return;
-    const std::size_t handshake = client.nonces.empty() ? kHello : kProof;
-    const Got got = client.authenticated
-                        ? receive_some(client.socket, client.in)
-                        : receive_some(client.socket, client.in, handshake - client.in.size());
+    const Got got = receive_some(client.socket, client.in);
     const int why = errno;
     if (got == Got::nothing) return;
     if (got == Got::end)
       return lose(client, why == 0 || why == ECONNRESET
                               ? "ended without saying goodbye"
                               : str("cannot be reached any more: ", std::strerror(why)));
-    client.mark_alive();
     try {
-      if (!client.authenticated) shake_hands(client);
-      while (client.authenticated && !client.gone) {
+      while (!client.gone) {
         const std::optional<StoreMessage> message = take_message(client.in);
         if (!message) return;
         handle(client, *message);
@@ -145,90 +138,25 @@ class Server final : public TcpStoreServer {
     }
   }
 
-  // ---- unauthenticated clients ------------------------------------------------------------------
-
-  void accept_some() {
-    for (int i = 0; i < kAcceptsPerRound; ++i) {
-      Socket socket = accept_from(listener_);
-      // A connection waits for the first one; accept() needs a descriptor even if none does.
-      const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-      if (!socket && exhausted && i == 0 && !close_oldest(/*greeted=*/false, 0))
-        accept_again_ = Clock::now() + kExhausted;
-      if (!socket) break;
-      clients_.push_back({std::move(socket), Clock::now() + kHandshake});
-      serve(clients_.back(), POLLIN);  // a rank's hello has mostly arrived already
-    }
-    for (const bool greeted : {false, true})
-      while (close_oldest(greeted, most_unauthenticated_)) continue;
-  }
-
-  /// Closes the oldest of more than `most` unauthenticated clients; false if there are no more.
-  /// Those with a valid hello, if perhaps a recorded one, are counted separately: the others cannot
-  /// crowd them out.
-  bool close_oldest(bool greeted, std::ptrdiff_t most) {
-    const auto counts = [&](const StoreClient& client) {
-      return !client.gone && !client.authenticated && client.nonces.empty() != greeted;
-    };
-    if (std::ranges::count_if(clients_, counts) <= most) return false;
-    std::ranges::find_if(clients_, counts)->gone = true;
-    return true;
-  }
-
-  /// Handles a hello or a proof. A wrong one is refused as soon as it is seen to be wrong.
-  void shake_hands(StoreClient& client) {
-    if (!client.nonces.empty()) {
-      if (client.in.size() < kProof) return;
-      client.authenticated = token_.verifies(client.in, "client", client.nonces);
-      client.gone = !client.authenticated;
-      client.in.clear();
-      return;
-    }
-    client.gone = !kMagic.starts_with(client.in.substr(0, kMagic.size()));
-    if (client.gone || client.in.size() < kHello) return;
-    const std::string nonce = client.in.substr(kMagic.size(), kNonce);
-    client.gone = !token_.verifies(client.in.substr(kMagic.size() + kNonce), "hello", nonce);
-    // Any process of this host knows the key of an empty token.
-    if (token_.empty() && !client.gone) client.gone = !peer_is_this_user(client.socket);
-    if (client.gone) return;
-    const std::string fresh = random_bytes(kNonce);
-    client.nonces = nonce + fresh;
-    client.in.clear();
-    client.out = fresh + token_.sign("server", client.nonces);
-    client.flush();
-  }
-
-  // ---- members of a scope -----------------------------------------------------------------------
-
-  void handle(StoreClient& client, const StoreMessage& message) {
-    if ((message.type == StoreVerb::join) == (client.scope != nullptr))
-      fail("a message out of turn");
+  void handle(Client& client, const StoreMessage& message) {
+    if ((message.type == StoreVerb::join) == !client.name.empty()) fail("a message out of turn");
     StoreMessage done{.type = StoreVerb::done, .id = message.id};
     switch (message.type) {
       case StoreVerb::join:
         return join(client, message);
       case StoreVerb::set:
-        if (!client.scope->set(message)) {
-          done.type = StoreVerb::refused;
-          done.value = str("the store is full: ", kMostBytes, " bytes");
-        }
+        if (!set(message))
+          done = {.type = StoreVerb::refused,
+                  .id = message.id,
+                  .value = str("the store is full: ", kMostBytes, " bytes")};
         return client.answer(done);
       case StoreVerb::get:
-        if (const auto found = client.scope->values.find(message.key);
-            found != client.scope->values.end()) {
-          done.value = found->second;
-          return client.answer(done);
-        }
-        std::erase_if(client.scope->waiters, [now = Clock::now()](const auto& waiter) {
-          return waiter.second.deadline < now;
-        });
-        client.scope->waiters.insert(
-            {message.key, {&client, message.id, Clock::now() + milliseconds(message.number)}});
-        return;
+        return get(client, message);
       case StoreVerb::add:
-        done.number = client.scope->counters[message.key] += message.number;
+        done.number = counters_[message.key] += message.number;
         return client.answer(done);
       case StoreVerb::raise:
-        return raise(*client.scope, client.name, message.value);
+        return raise(client.name, message.value);
       case StoreVerb::goodbye:
         return leave(client);
       default:
@@ -236,49 +164,71 @@ class Server final : public TcpStoreServer {
     }
   }
 
-  void join(StoreClient& client, const StoreMessage& message) {
-    RINGLET_CHECK(message.value.size() <= kLongestName, "a name of ", message.value.size(),
-                  " bytes");
+  void join(Client& client, const StoreMessage& message) {
+    RINGLET_CHECK(!message.value.empty() && message.value.size() <= kLongestName, "a name of ",
+                  message.value.size(), " bytes");
     client.name = message.value;
-    client.silence = milliseconds(message.number);
-    client.mark_alive();
-    client.scope = &scopes_[message.key];
     ++joined_;  // before the answer, so that it is counted when it has it
     client.answer({.type = StoreVerb::done, .id = message.id});
-    if (client.scope->raised()) client.answer(client.scope->alarm);
+    if (raised()) client.answer(alarm_);
   }
 
-  void lose(StoreClient& client, const std::string& what) {
-    StoreScope* const scope = client.scope;
+  /// False, without effect, if the store is full.
+  bool set(const StoreMessage& message) {
+    const auto old = values_.find(message.key);
+    const std::size_t before = old == values_.end() ? 0 : old->first.size() + old->second.size();
+    const std::size_t after = nbytes_ - before + message.key.size() + message.value.size();
+    if (after > kMostBytes) return false;
+    nbytes_ = after;
+    values_[message.key] = message.value;
+    const auto [first, last] = waiters_.equal_range(message.key);
+    for (auto at = first; at != last; ++at)
+      at->second.client->answer(
+          {.type = StoreVerb::done, .id = at->second.id, .value = message.value});
+    waiters_.erase(first, last);
+    return true;
+  }
+
+  void get(Client& client, const StoreMessage& message) {
+    if (const auto found = values_.find(message.key); found != values_.end())
+      return client.answer({.type = StoreVerb::done, .id = message.id, .value = found->second});
+    const auto now = Clock::now();
+    std::erase_if(waiters_, [&](const auto& waiter) { return waiter.second.deadline < now; });
+    const auto wait =
+        std::clamp<std::int64_t>(message.number, 0, Timeout(std::chrono::years(1)).count());
+    waiters_.insert({message.key, {&client, message.id, now + Timeout(wait)}});
+  }
+
+  void lose(Client& client, const std::string& what) {
+    const bool had_joined = !client.gone && !client.name.empty();
     leave(client);
-    if (scope != nullptr) raise(*scope, client.name, client.name + ' ' + what);
+    if (had_joined) raise(client.name, client.name + ' ' + what);
   }
 
-  void leave(StoreClient& client) {
-    client.gone = true;
-    StoreScope* const scope = std::exchange(client.scope, nullptr);
-    if (scope == nullptr) return;
-    std::erase_if(scope->waiters,
-                  [&](const auto& waiter) { return waiter.second.client == &client; });
-    --joined_;
+  void leave(Client& client) {
+    if (std::exchange(client.gone, true)) return;
+    std::erase_if(waiters_, [&](const auto& waiter) { return waiter.second.client == &client; });
+    if (!client.name.empty()) --joined_;
   }
 
-  /// Raises the first cause on all clients of the scope; later ones receive it when they join.
-  void raise(StoreScope& scope, const std::string& who, const std::string& cause) {
-    if (scope.raised()) return;
-    scope.alarm = {.type = StoreVerb::alarm, .key = who, .value = cause};
-    for (StoreClient& client : clients_)
-      if (client.scope == &scope) client.answer(scope.alarm);
+  bool raised() const { return alarm_.type == StoreVerb::alarm; }
+  /// Raises the first cause on all clients; later ones receive it when they join.
+  void raise(const std::string& who, const std::string& cause) {
+    if (raised()) return;
+    alarm_ = {.type = StoreVerb::alarm, .key = who, .value = cause};
+    for (Client& client : clients_)
+      if (!client.name.empty()) client.answer(alarm_);
   }
 
-  const Token token_;
-  const std::ptrdiff_t most_unauthenticated_ = most_unauthenticated();
   const Socket wakeup_;
-  const Socket listener_;
-  std::list<StoreClient> clients_;  // oldest first
-  std::map<std::string, StoreScope> scopes_;
+  Admission admission_;
+  std::list<Client> clients_;
+  std::map<std::string, std::string> values_;
+  std::size_t nbytes_ = 0;  // of keys and values
+  std::map<std::string, std::int64_t> counters_;
+  std::multimap<std::string, Waiter> waiters_;
+  StoreMessage alarm_;
   std::vector<pollfd> polled_;
-  Deadline accept_again_ = {};
   std::atomic<int> joined_{0};
   std::atomic<bool> stop_{false};
   std::thread thread_;

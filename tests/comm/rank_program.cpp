@@ -26,8 +26,7 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
-#include "ringlet/comm/stores/tcp_client.h"
-#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/threads/parallel.h"
 

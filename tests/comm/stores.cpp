@@ -10,8 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringlet/comm/stores/tcp_client.h"
-#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/core/base/error.h"
 
 TEST_SUITE_BEGIN("host");

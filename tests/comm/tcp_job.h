@@ -7,8 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "ringlet/comm/stores/tcp_client.h"
-#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
@@ -20,12 +19,9 @@ struct Job {
   Token token = Token::random();
   std::unique_ptr<TcpStoreServer> server = serve_tcp_store({.token = token});
 
-  TcpStoreOptions options(const std::string& name, const std::string& scope = "world") const {
-    return {.port = server->port(),
-            .token = token,
-            .scope = scope,
-            .name = name,
-            .timeout = std::chrono::seconds(10)};
+  TcpStoreOptions options(const std::string& name) const {
+    return {
+        .port = server->port(), .token = token, .name = name, .timeout = std::chrono::seconds(10)};
   }
 };
 

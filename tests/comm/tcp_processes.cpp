@@ -95,23 +95,6 @@ TEST_CASE("a rank that is killed raises the alarm on all its peers at once") {
   CHECK_THROWS_WITH_AS(first->get("rank 2 is here", 1s), cause.c_str(), Error);
 }
 
-TEST_CASE("a server that has stopped is silent, an idle one is not") {
-  const Job job;
-  TcpStoreOptions options = job.options("rank 1");
-  const pid_t child = fork_server(job.token, options.port);
-  options.silence = 2s;
-  const auto client = join_tcp_store(options);
-  CHECK_FALSE(raised_within(*client, 3s));
-  stop(child);
-  // A pending request fails as soon as the silence is detected, not at its own deadline.
-  const std::string error = error_of([&] { client->set("key", "value"); });
-  CHECK_EQ(error, str("the store at 127.0.0.1:", options.port, ": no answer for 2 s"));
-  CHECK_EQ(client->cause(), error);
-  CHECK_EQ(error_of([&] { client->add("counter", 1); }), error);
-  kill(child, SIGKILL);
-  reap(child);
-}
-
 namespace {
 
 /// Threads that set more than the sockets' buffers hold.
@@ -162,36 +145,6 @@ TEST_CASE("a server that reads nothing delays no rank beyond its deadline") {
     }
     CHECK_EQ(client->cause(), server + " takes no messages");
   }
-  kill(child, SIGKILL);
-  reap(child);
-}
-
-TEST_CASE("behind a set that is stuck, a server's silence is noticed all the same") {
-  const Job job;
-  TcpStoreOptions options = job.options("rank 1");
-  const pid_t child = fork_server(job.token, options.port);
-  options.silence = 2s;
-  const auto client = join_tcp_store(options);
-  stop(child);
-  Flood flood(*client);
-  const std::string cause = str("the store at 127.0.0.1:", options.port, ": no answer for 2 s");
-  CHECK_EQ(flood.join(), std::set<std::string>{cause});
-  CHECK_EQ(client->cause(), cause);
-  kill(child, SIGKILL);
-  reap(child);
-}
-
-TEST_CASE("a rank that has stopped is silent, if it promised not to be") {
-  const Job job;
-  const auto first = join_tcp_store(job.options("rank 0"));
-  TcpStoreOptions options = job.options("rank 1");
-  options.silence = 2s;
-  const pid_t child = fork_rank(options, [](TcpStore&) { std::this_thread::sleep_for(60s); });
-  CHECK_FALSE(raised_within(*first, 3s));
-  stop(child);
-  CHECK(raised_within(*first));
-  CHECK_EQ(first->cause(), first->culprit() + " has been silent for 2 s");
-  CHECK(first->culprit().starts_with(str("rank 1 (pid ", child, ", host ")));
   kill(child, SIGKILL);
   reap(child);
 }

@@ -20,8 +20,8 @@ namespace {
 /// A client that speaks the protocol itself.
 Socket join(const Job& job, const std::string& name) {
   const auto deadline = Clock::now() + 60s;
-  Socket socket = connect_to_store("127.0.0.1", job.server->port(), job.token, 5s);
-  send_until(socket, encode({.type = StoreVerb::join, .key = "world", .value = name}), deadline);
+  Socket socket = connect_to_store(job.options(name));
+  send_until(socket, encode({.type = StoreVerb::join, .value = name}), deadline);
   const std::string done = encode({.type = StoreVerb::done});
   CHECK(receive_exactly(socket, done.size(), deadline) == done);
   return socket;
@@ -62,35 +62,6 @@ TEST_CASE("a rank that joins when the others have left still gets their alarm") 
   const auto second = join_tcp_store(job.options("rank 1"));
   CHECK(raised_within(*second));
   CHECK(second->cause().ends_with(" ended by an exception"));
-}
-
-TEST_CASE("a scope is new again when its last client has left") {
-  const Job job;
-  join_tcp_store(job.options("rank 0"))->set("key", "old");
-  const auto is_new = [&] {
-    try {
-      join_tcp_store(job.options("rank 0"))->get("key", 10ms);
-      return false;
-    } catch (const Error&) {
-      return true;
-    }
-  };
-  const auto deadline = Clock::now() + 60s;  // the server reads a goodbye in its own time
-  while (!is_new() && Clock::now() < deadline) std::this_thread::sleep_for(10ms);
-  CHECK(is_new());
-}
-
-TEST_CASE("scopes have keys and an alarm of their own") {
-  const Job job;
-  const auto first = join_tcp_store(job.options("rank 0", "generation 0"));
-  const auto again = join_tcp_store(job.options("rank 0", "generation 1"));
-  first->set("key", "old");
-  CHECK_EQ(again->add("counter", 1), 1);
-  CHECK_THROWS_AS(again->get("key", 10ms), Error);
-  first->raise("over");
-  CHECK_FALSE(raised_within(*again, 50ms));
-  again->set("key", "new");
-  CHECK_EQ(again->get("key", 1s), "new");
 }
 
 TEST_CASE("a client waits for its server, and says which one does not answer") {
@@ -151,7 +122,7 @@ TEST_CASE("keys and values have a largest size") {
   CHECK_EQ(client->get(std::string(4096, 'k'), 1s).size(), 1 << 20);
 }
 
-TEST_CASE("a scope's values have a largest size") {
+TEST_CASE("the values of a store have a largest size") {
   const Job job;
   const auto client = join_tcp_store(job.options("rank 0"));
   const std::string value((1 << 20) - 3, 'v');

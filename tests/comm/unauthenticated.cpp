@@ -1,5 +1,6 @@
 // Unauthenticated clients at the rendezvous port: they get nothing, and they delay no rank.
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -10,14 +11,16 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <list>
 #include <thread>
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/comm/stores/handshake.h"
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
-#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/comm/transports/proved_connections.h"
 #include "ringlet/core/base/error.h"
 
@@ -38,12 +41,9 @@ void rendezvous(int port, const Token& token) {
   std::vector<std::thread> ranks;
   std::atomic<int> done{0};
   const auto find_each_other = [&](int rank) {
-    const std::shared_ptr<TcpStore> store = join_tcp_store({.port = port,
-                                                            .token = token,
-                                                            .scope = str("round ", round),
-                                                            .name = str("rank ", rank),
-                                                            .timeout = 60s});
-    const Group group(store, rank, 3, {.timeout = 60s});
+    const std::shared_ptr<TcpStore> store =
+        join_tcp_store({.port = port, .token = token, .name = str("rank ", rank), .timeout = 60s});
+    const Group group(store, rank, 3, {.timeout = 60s}, str("round ", round));
     group.barrier();
     ++done;
   };
@@ -93,8 +93,7 @@ void send_some(const Socket& socket, const std::string& bytes) {
 }
 
 std::string hello_signed_with(const Token& token) {
-  const std::string nonce = random_bytes(kNonce);
-  return str(kMagic, nonce, token.sign("hello", nonce));
+  return make_hello(token, /*id=*/0, random_bytes(kNonce));
 }
 
 /// Unauthenticated clients on separate threads, until the destructor.
@@ -180,7 +179,8 @@ TEST_CASE("a client speaks to no server that does not know the token") {
     const Socket socket = accept_from(listener);
     const std::string hello = receive_exactly(socket, kHello, Clock::now() + 5s);
     const std::string nonce = random_bytes(kNonce);
-    send_some(socket, nonce + Token::random().sign("server", hello.substr(8, kNonce) + nonce));
+    send_some(socket, nonce + Token::random().sign(
+                                  "server", hello.substr(kMagic.size() + kId, kNonce) + nonce));
     CHECK_EQ(receive_exactly(socket, 1, Clock::now() + 5s), "");
   });
   std::string message;
@@ -271,9 +271,9 @@ TEST_CASE("unauthenticated clients do not join the connections between ranks") {
     std::vector<Socket> crowd;
     for (int i = 0; !done; ++i) {
       crowd.push_back(knock(port));
-      const std::string rank(i % 2 == 0 ? "\1\0\0\0" : "\2\0\0\0", 4);
-      const std::string hello = rank + random_bytes(kNonce);
-      if (crowd.back()) send_some(crowd.back(), hello + Token::random().sign("hello", hello));
+      const std::uint32_t rank = i % 2 == 0 ? 1 : 2;
+      if (crowd.back())
+        send_some(crowd.back(), make_hello(Token::random(), rank, random_bytes(kNonce)));
       if (i < 100) crowd.push_back(knock(port));
     }
   });
@@ -295,6 +295,56 @@ TEST_CASE("unauthenticated clients do not join the connections between ranks") {
       send_some(peers[a][b], str(a, b));
       CHECK_EQ(receive_exactly(peers[b][a], 2, Clock::now() + 20s), str(a, b));
     }
+}
+
+namespace {
+
+/// The addresses at which this process listens.
+std::vector<sockaddr_in> listening() {
+  std::vector<sockaddr_in> found;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    sockaddr_in address{};
+    int listens = 0;
+    socklen_t length = sizeof(address), flag = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag) == 0 && listens != 0 &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+        address.sin_family == AF_INET)
+      found.push_back(address);
+  }
+  closedir(folder);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("foreign connections to all ports of a forming gloo group neither end it nor enter it") {
+  std::atomic<int> connected{0};
+  std::list<Socket> crowd;
+  // To gloo, the first bytes of a connection are a length and an operation.
+  const Siege siege([&] {
+    for (const sockaddr_in& address : listening()) {
+      Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+        continue;
+      ++connected;
+      const std::string forged(256, connected % 2 == 0 ? '\xff' : '\1');
+      send_some(socket, connected % 3 == 0 ? random_bytes(256) : forged);
+      crowd.push_back(std::move(socket));
+      if (crowd.size() > 200) crowd.pop_front();
+    }
+  });
+  for (int round = 0; round < 20; ++round)
+    launch(
+        [](const Group& group) {
+          const Tensor x = full({1000}, static_cast<double>(group.rank() + 1));
+          for (int i = 0; i < 3; ++i) group.all_reduce(x, ReduceOp::max).wait();
+          group.all_reduce(x).wait();
+          CHECK(x.to_vector<float>() == std::vector<float>(1000, 9));
+        },
+        3, {.group = {.transport = TransportKind::gloo, .timeout = 60s}});
+  CHECK(connected > 0);
 }
 #endif
 

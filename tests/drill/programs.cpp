@@ -16,8 +16,7 @@
 
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/comm/stores/tcp_client.h"
-#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/train/data/hash.h"
 
