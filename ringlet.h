@@ -65,7 +65,6 @@
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/ops/softmax.h"
-#include "ringlet/core/ops/topk.h"
 #include "ringlet/core/tensor/dlpack.h"
 #include "ringlet/core/tensor/host_copy.h"
 #include "ringlet/core/tensor/random.h"

@@ -2,12 +2,12 @@
 // block takes 64 of a longer one.
 #include "ringlet/core/ops/attention.h"
 
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/attention_forward.h"
 #include "ringlet/cuda/attention_forward_block.cuh"
 #include "ringlet/cuda/attention_launch.h"
 #include "ringlet/cuda/attention_rows.h"
 #include "ringlet/cuda/bad_input.h"
-#include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/register.h"
 
 namespace ringlet::cuda {

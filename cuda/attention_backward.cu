@@ -1,10 +1,10 @@
 // Backward: on tensor cores both passes in one launch, else queries and then keys. Then the
 // buckets' sums.
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/attention_backward_keys.h"
 #include "ringlet/cuda/attention_backward_queries.h"
 #include "ringlet/cuda/attention_backward_rows.h"
 #include "ringlet/cuda/attention_launch.h"
-#include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {

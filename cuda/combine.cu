@@ -1,5 +1,5 @@
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/combine.cuh"
-#include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/packs.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/workspace.h"
@@ -123,10 +123,7 @@ void run(const CombineArgs& args, Device device) {
 }
 
 void combine(const CombineArgs& args, Device device) {
-  const auto typed = [&]<class T>() { run<T>(args, device); };
-  if (args.dtype == DType::f16) return run<float16>(args, device);
-  if (is_floating(args.dtype)) return dispatch_floating("combine", args.dtype, typed);
-  dispatch_integer("combine", args.dtype, typed);
+  dispatch_all("combine", args.dtype, [&]<class T>() { run<T>(args, device); });
 }
 
 }  // namespace

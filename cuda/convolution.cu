@@ -2,9 +2,9 @@
 // through shared memory (see convolution_plan.h).
 #include "ringlet/core/ops/convolution.h"
 
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/convolution_plan.h"
 #include "ringlet/cuda/convolution_tile.h"
-#include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/reduce.cuh"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
@@ -150,51 +150,47 @@ ConvSplit whole(const Product& p) {
   return {1, std::max<std::int64_t>(1, p.inner())};
 }
 
+template <class T>
 void conv2d(const Conv2dArgs& args, Device device) {
   const ForwardProduct product{Conv2dPlan(args.sizes)};
-  dispatch_floating("conv2d", args.dtype, [&]<class T>() {
-    run<compute_t<T>, T, T>("conv2d", product, args.weight, args.x, args.y, args.bias,
-                            whole(product), device);
-  });
+  run<compute_t<T>, T, T>("conv2d", product, args.weight, args.x, args.y, args.bias, whole(product),
+                          device);
 }
 
-void backward_input(const Conv2dBackwardInputArgs& args, Device device) {
+template <class T>
+void conv2d_backward_input(const Conv2dBackwardInputArgs& args, Device device) {
   const InputGradientProduct product{Conv2dPlan(args.sizes)};
-  dispatch_floating("conv2d_backward_input", args.dtype, [&]<class T>() {
-    run<compute_t<T>, T, T>("conv2d_backward_input", product, args.weight, args.grad, args.grad_x,
-                            nullptr, whole(product), device);
-  });
+  run<compute_t<T>, T, T>("conv2d_backward_input", product, args.weight, args.grad, args.grad_x,
+                          nullptr, whole(product), device);
 }
 
-void backward_weight(const Conv2dBackwardWeightArgs& args, Device device) {
+template <class T>
+void conv2d_backward_weight(const Conv2dBackwardWeightArgs& args, Device device) {
   const WeightGradientProduct product{Conv2dPlan(args.sizes)};
   const std::int64_t n = product.rows() * product.columns();
   const ConvSplit split = split_inner(product.rows(), product.columns(), product.inner());
-  dispatch_floating("conv2d_backward_weight", args.dtype, [&]<class T>() {
-    using S = compute_t<T>;
-    const Workspace parts(device, static_cast<std::size_t>(split.count * n) * sizeof(S));
-    run<T, T, S>("conv2d_backward_weight", product, args.grad, args.x, parts.data(), nullptr, split,
-                 device);
-    launch("conv2d_backward_weight", device, add_pieces<S>, grid_for(n), kThreads, 0,
-           static_cast<S*>(args.grad_weight), parts.as<S>(), n, split.count, args.beta != 0);
-  });
+  using S = compute_t<T>;
+  const Workspace parts(device, static_cast<std::size_t>(split.count * n) * sizeof(S));
+  run<T, T, S>("conv2d_backward_weight", product, args.grad, args.x, parts.data(), nullptr, split,
+               device);
+  launch("conv2d_backward_weight", device, add_pieces<S>, grid_for(n), kThreads, 0,
+         static_cast<S*>(args.grad_weight), parts.as<S>(), n, split.count, args.beta != 0);
 }
 
-void backward_bias(const Conv2dBackwardBiasArgs& args, Device device) {
-  dispatch_floating("conv2d_backward_bias", args.dtype, [&]<class T>() {
-    launch("conv2d_backward_bias", device, sum_channels<T>, grid_for(args.channels, 1), 1024, 0,
-           static_cast<compute_t<T>*>(args.grad_bias), static_cast<const T*>(args.grad), args.batch,
-           args.channels, Divider(args.pixels), args.beta != 0);
-  });
+template <class T>
+void conv2d_backward_bias(const Conv2dBackwardBiasArgs& args, Device device) {
+  launch("conv2d_backward_bias", device, sum_channels<T>, grid_for(args.channels, 1), 1024, 0,
+         static_cast<compute_t<T>*>(args.grad_bias), static_cast<const T*>(args.grad), args.batch,
+         args.channels, Divider(args.pixels), args.beta != 0);
 }
 
 }  // namespace
 
 void register_convolution() {
-  conv2d_kernel.set(DeviceType::cuda, conv2d);
-  conv2d_backward_input_kernel.set(DeviceType::cuda, backward_input);
-  conv2d_backward_weight_kernel.set(DeviceType::cuda, backward_weight);
-  conv2d_backward_bias_kernel.set(DeviceType::cuda, backward_bias);
+  RINGLET_SET_FLOATING(cuda, conv2d);
+  RINGLET_SET_FLOATING(cuda, conv2d_backward_input);
+  RINGLET_SET_FLOATING(cuda, conv2d_backward_weight);
+  RINGLET_SET_FLOATING(cuda, conv2d_backward_bias);
 }
 
 }  // namespace ringlet::cuda

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/cosine_similarity.h"
 
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/dot.cuh"
 #include "ringlet/cuda/register.h"
 
@@ -79,30 +79,27 @@ __global__ void cosine_backward_rows(T* grad_a, T* grad_b, const compute_t<T>* g
 
 // ---- launchers ----------------------------------------------------------------------------
 
+template <class T>
 void cosine_similarity(const CosineSimilarityArgs& args, Device device) {
-  dispatch_floating("cosine_similarity", args.dtype, [&]<class T>() {
-    launch("cosine_similarity", device, cosine_rows<T>, grid_for(args.rows, kRowsOfBlock),
-           kRowsOfBlock * kWarp, 0, static_cast<compute_t<T>*>(args.y),
-           static_cast<const T*>(args.a), static_cast<const T*>(args.b), args.rows, args.columns,
-           args.eps);
-  });
+  launch("cosine_similarity", device, cosine_rows<T>, grid_for(args.rows, kRowsOfBlock),
+         kRowsOfBlock * kWarp, 0, static_cast<compute_t<T>*>(args.y), static_cast<const T*>(args.a),
+         static_cast<const T*>(args.b), args.rows, args.columns, args.eps);
 }
 
+template <class T>
 void cosine_similarity_backward(const CosineSimilarityBackwardArgs& args, Device device) {
-  dispatch_floating("cosine_similarity_backward", args.dtype, [&]<class T>() {
-    launch("cosine_similarity_backward", device, cosine_backward_rows<T>,
-           grid_for(args.rows, kRowsOfBlock), kRowsOfBlock * kWarp, 0, static_cast<T*>(args.grad_a),
-           static_cast<T*>(args.grad_b), static_cast<const compute_t<T>*>(args.grad),
-           static_cast<const T*>(args.a), static_cast<const T*>(args.b), args.rows, args.columns,
-           args.eps);
-  });
+  launch("cosine_similarity_backward", device, cosine_backward_rows<T>,
+         grid_for(args.rows, kRowsOfBlock), kRowsOfBlock * kWarp, 0, static_cast<T*>(args.grad_a),
+         static_cast<T*>(args.grad_b), static_cast<const compute_t<T>*>(args.grad),
+         static_cast<const T*>(args.a), static_cast<const T*>(args.b), args.rows, args.columns,
+         args.eps);
 }
 
 }  // namespace
 
 void register_cosine_similarity() {
-  cosine_similarity_kernel.set(DeviceType::cuda, cosine_similarity);
-  cosine_similarity_backward_kernel.set(DeviceType::cuda, cosine_similarity_backward);
+  RINGLET_SET_FLOATING(cuda, cosine_similarity);
+  RINGLET_SET_FLOATING(cuda, cosine_similarity_backward);
 }
 
 }  // namespace ringlet::cuda

@@ -1,7 +1,7 @@
 #include "ringlet/core/ops/cross_entropy.h"
 
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/bad_input.h"
-#include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/softmax_rows.cuh"
 #include "ringlet/cuda/workspace.h"
@@ -53,15 +53,14 @@ __global__ void __launch_bounds__(kSumThreads)
   if (threadIdx.x == 0) *loss = static_cast<S>(total / divisor);
 }
 
+template <class T>
 void cross_entropy(const CrossEntropyArgs& args, Device device) {
   const Workspace losses(device, static_cast<std::size_t>(args.rows) * sizeof(double));
-  dispatch_floating("cross_entropy", args.dtype, [&]<class T>() {
-    launch_rows("cross_entropy", device, cross_entropy_rows<T, WarpTeam>,
-                cross_entropy_rows<T, BlockTeam>, args.rows, args.classes,
-                CrossEntropyRows{args, losses.as<double>(), BadInputReport(device)});
-    launch("cross_entropy", device, sum_losses<compute_t<T>>, 1, kSumThreads, 0,
-           static_cast<compute_t<T>*>(args.loss), losses.as<double>(), args.rows, args.divisor);
-  });
+  launch_rows("cross_entropy", device, cross_entropy_rows<T, WarpTeam>,
+              cross_entropy_rows<T, BlockTeam>, args.rows, args.classes,
+              CrossEntropyRows{args, losses.as<double>(), BadInputReport(device)});
+  launch("cross_entropy", device, sum_losses<compute_t<T>>, 1, kSumThreads, 0,
+         static_cast<compute_t<T>*>(args.loss), losses.as<double>(), args.rows, args.divisor);
 }
 
 template <class T, class Team>
@@ -84,18 +83,17 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+template <class T>
 void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Device device) {
-  dispatch_floating("cross_entropy_backward", args.dtype, [&]<class T>() {
-    launch_rows("cross_entropy_backward", device, cross_entropy_backward_rows<T, WarpTeam>,
-                cross_entropy_backward_rows<T, BlockTeam>, args.rows, args.classes, args);
-  });
+  launch_rows("cross_entropy_backward", device, cross_entropy_backward_rows<T, WarpTeam>,
+              cross_entropy_backward_rows<T, BlockTeam>, args.rows, args.classes, args);
 }
 
 }  // namespace
 
 void register_cross_entropy() {
-  cross_entropy_kernel.set(DeviceType::cuda, cross_entropy);
-  cross_entropy_backward_kernel.set(DeviceType::cuda, cross_entropy_backward);
+  RINGLET_SET_FLOATING(cuda, cross_entropy);
+  RINGLET_SET_FLOATING(cuda, cross_entropy_backward);
 }
 
 }  // namespace ringlet::cuda

@@ -1,14 +1,90 @@
-#include "ringlet/cuda/elementwise.h"
+#include <type_traits>
 
-#include <utility>
-
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/cuda/gelu.h"
 #include "ringlet/cuda/packs.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/strided.h"
 #include "ringlet/cuda/words.h"
 
 namespace ringlet::cuda {
+
+// The element-wise functions of one number; S is f32, f64 or an integer.
+
+/// 0 where an f32 would be denormal, as on the CPU.
+template <class S>
+RINGLET_HOST_DEVICE S exp_of(S x) {
+  if constexpr (std::is_same_v<S, float>)
+    if (x < -87.33654f) return 0;
+  return ::exp(x);
+}
+
+template <UnaryOp op, class S>
+RINGLET_HOST_DEVICE S apply(S x) {
+  if constexpr (op == UnaryOp::neg) return -x;
+  if constexpr (op == UnaryOp::abs) return ::fabs(x);
+  if constexpr (op == UnaryOp::exp) return exp_of(x);
+  if constexpr (op == UnaryOp::log) return ::log(x);
+  if constexpr (op == UnaryOp::sqrt) return ::sqrt(x);
+  if constexpr (op == UnaryOp::rsqrt) return S{1} / ::sqrt(x);
+  if constexpr (op == UnaryOp::tanh) return ::tanh(x);
+  if constexpr (op == UnaryOp::sigmoid) return S{1} / (S{1} + ::exp(-x));
+  if constexpr (op == UnaryOp::relu) return x < S{0} ? S{0} : x;
+  if constexpr (op == UnaryOp::gelu) return gelu(x);
+  if constexpr (op == UnaryOp::gelu_derivative) return gelu_derivative(x);
+  if constexpr (op == UnaryOp::sign) return x > S{0} ? S{1} : (x < S{0} ? S{-1} : S{0});
+  if constexpr (op == UnaryOp::square) return x * x;
+  if constexpr (op == UnaryOp::reciprocal) return S{1} / x;
+}
+
+/// Arithmetic. Integers wrap around.
+template <BinaryOp op, class S>
+RINGLET_HOST_DEVICE S apply(S a, S b) {
+  if constexpr (std::is_integral_v<S> && op <= BinaryOp::mul) {
+    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+    return static_cast<S>(op == BinaryOp::add ? x + y : op == BinaryOp::sub ? x - y : x * y);
+  } else {
+    if constexpr (op == BinaryOp::add) return a + b;
+    if constexpr (op == BinaryOp::sub) return a - b;
+    if constexpr (op == BinaryOp::mul) return a * b;
+    if constexpr (op == BinaryOp::div) return a / b;
+    // In f64, because the device's powf is accurate to 4 ulp only.
+    if constexpr (op == BinaryOp::pow)
+      return static_cast<S>(::pow(static_cast<double>(a), static_cast<double>(b)));
+    // A NaN in either operand wins, as in PyTorch.
+    if constexpr (op == BinaryOp::maximum) return a != a ? a : (a < b ? b : (b != b ? b : a));
+    if constexpr (op == BinaryOp::minimum) return a != a ? a : (b < a ? b : (b != b ? b : a));
+  }
+}
+
+/// A comparison as the set of outcomes for which it holds, so that one kernel serves all of them.
+enum Outcome : unsigned { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
+
+inline unsigned outcomes(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::eq:
+      return kEqual;
+    case BinaryOp::ne:
+      return kLess | kGreater | kUnordered;
+    case BinaryOp::lt:
+      return kLess;
+    case BinaryOp::le:
+      return kLess | kEqual;
+    case BinaryOp::gt:
+      return kGreater;
+    case BinaryOp::ge:
+      return kGreater | kEqual;
+    default:
+      return 0;
+  }
+}
+
+template <class S>
+RINGLET_HOST_DEVICE unsigned outcome(S a, S b) {
+  return a < b ? kLess : a == b ? kEqual : a > b ? kGreater : kUnordered;
+}
+
 namespace {
 
 // ---- all operands have the output's shape, or one is a scalar -----------------------------
@@ -101,25 +177,15 @@ __global__ void where_broadcast(T* out, const std::uint8_t* condition, const T* 
 
 // ---- launchers ----------------------------------------------------------------------------
 
-template <UnaryOp op>
-void run_unary(const UnaryArgs& args, Device device) {
-  dispatch_floating("unary", args.dtype, [&]<class T>() {
-    auto* out = static_cast<T*>(args.out);
-    const auto* in = static_cast<const T*>(args.in);
-    const std::int64_t packed = in_packs<T>(args.n, out, in);
+template <class T>
+void unary(const UnaryArgs& args, Device device) {
+  auto* out = static_cast<T*>(args.out);
+  const auto* in = static_cast<const T*>(args.in);
+  const std::int64_t packed = in_packs<T>(args.n, out, in);
+  dispatch_value<kLastUnaryOp>(args.op, [&]<UnaryOp op>() {
     launch(name(op), device, unary_elements<op, T>, grid_of_packs<T>(args.n, packed), kThreads, 0,
            out, in, args.n, packed);
   });
-}
-
-template <int... kOps>
-void unary_of(const UnaryArgs& args, Device device, std::integer_sequence<int, kOps...>) {
-  constexpr void (*kRun[])(const UnaryArgs&, Device) = {run_unary<static_cast<UnaryOp>(kOps)>...};
-  kRun[static_cast<int>(args.op)](args, device);
-}
-
-void unary(const UnaryArgs& args, Device device) {
-  unary_of(args, device, std::make_integer_sequence<int, static_cast<int>(kLastUnaryOp) + 1>());
 }
 
 template <BinaryOp op, class T>
@@ -146,17 +212,10 @@ void run_binary(const BinaryArgs& args, Device device) {
   dispatch_floating(name(op), args.dtype, typed);
 }
 
-template <int... kOps>
-void arithmetic_of(const BinaryArgs& args, Device device, std::integer_sequence<int, kOps...>) {
-  constexpr void (*kRun[])(const BinaryArgs&,
-                           Device) = {run_binary<static_cast<BinaryOp>(kOps)>...};
-  kRun[static_cast<int>(args.op)](args, device);
-}
-
 void binary(const BinaryArgs& args, Device device) {
   if (args.op < kFirstComparison)
-    return arithmetic_of(args, device,
-                         std::make_integer_sequence<int, static_cast<int>(kFirstComparison)>());
+    return dispatch_value<BinaryOp::minimum>(args.op,
+                                             [&]<BinaryOp op>() { run_binary<op>(args, device); });
   const auto typed = [&]<class T>() {
     const auto places = strided<2>(args.plan);
     launch(name(args.op), device, compare_broadcast<T>, grid_for(places.numel), kThreads, 0,
@@ -176,23 +235,22 @@ void where(const WhereArgs& args, Device device) {
   });
 }
 
+template <class T>
 void axpby(const AxpbyArgs& args, Device device) {
-  dispatch_floating("axpby", args.dtype, [&]<class T>() {
-    auto* out = static_cast<T*>(args.out);
-    const auto* in = static_cast<const T*>(args.in);
-    const std::int64_t packed = in_packs<T>(args.n, out, in);
-    launch("axpby", device, axpby_elements<T>, grid_of_packs<T>(args.n, packed), kThreads, 0, out,
-           in, args.n, packed, args.alpha, args.beta, args.beta != 0);
-  });
+  auto* out = static_cast<T*>(args.out);
+  const auto* in = static_cast<const T*>(args.in);
+  const std::int64_t packed = in_packs<T>(args.n, out, in);
+  launch("axpby", device, axpby_elements<T>, grid_of_packs<T>(args.n, packed), kThreads, 0, out, in,
+         args.n, packed, args.alpha, args.beta, args.beta != 0);
 }
 
 }  // namespace
 
 void register_elementwise() {
-  unary_kernel.set(DeviceType::cuda, unary);
+  RINGLET_SET_FLOATING(cuda, unary);
   binary_kernel.set(DeviceType::cuda, binary);
   where_kernel.set(DeviceType::cuda, where);
-  axpby_kernel.set(DeviceType::cuda, axpby);
+  RINGLET_SET_FLOATING(cuda, axpby);
 }
 
 }  // namespace ringlet::cuda

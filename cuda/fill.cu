@@ -3,20 +3,13 @@
 #include <cuda_fp16.h>
 
 #include "ringlet/core/base/convert.h"
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
 
 namespace ringlet::cuda {
 namespace {
-
-template <class Body>
-void dispatch_all(DType dtype, Body&& body) {
-  if (dtype == DType::f16) return body.template operator()<float16>();
-  if (is_floating(dtype)) return dispatch_floating("fill", dtype, body);
-  dispatch_integer("fill", dtype, body);
-}
 
 // core's convert(), with the device's conversions of float16.
 template <class To, class From>
@@ -62,7 +55,7 @@ __global__ void cast_packs(To* out, const From* in, std::int64_t n) {
 // ---- launchers ----------------------------------------------------------------------------
 
 void fill(const FillArgs& args, Device device) {
-  dispatch_all(args.dtype, [&]<class T>() {
+  dispatch_all("fill", args.dtype, [&]<class T>() {
     launch("fill", device, fill_elements<T>, grid_for(args.n), kThreads, 0,
            static_cast<T*>(args.out), args.n, args.start, args.step);
   });
@@ -84,8 +77,8 @@ void cast_to(const CastArgs& args, Device device) {
 }
 
 void cast(const CastArgs& args, Device device) {
-  dispatch_all(args.out_dtype, [&]<class To>() {
-    dispatch_all(args.in_dtype, [&]<class From>() { cast_to<To, From>(args, device); });
+  dispatch_all("cast", args.out_dtype, [&]<class To>() {
+    dispatch_all("cast", args.in_dtype, [&]<class From>() { cast_to<To, From>(args, device); });
   });
 }
 

@@ -8,10 +8,24 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
-#include "ringlet/cuda/launch_site.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
+
+// The name of a launched kernel and the line of the launch.
+
+/// A kernel's name, with the file and the line of the caller. By builtins, because clang 14 has no
+/// std::source_location.
+struct LaunchSite {
+  // Not explicit, so that a caller passes just a name.
+  LaunchSite(const char* kernel, const char* in_file = __builtin_FILE(),
+             int at_line = __builtin_LINE())
+      : name(kernel), file(in_file), line(at_line) {}
+
+  const char* name;
+  const char* file;
+  int line;
+};
 
 inline constexpr int kWarp = 32;
 /// The default number of threads of a block.

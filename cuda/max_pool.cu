@@ -1,13 +1,49 @@
 #include "ringlet/core/ops/max_pool.h"
 
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
+#include "ringlet/cuda/divider.h"
 #include "ringlet/cuda/launch.h"
-#include "ringlet/cuda/max_pool_plan.h"
 #include "ringlet/cuda/register.h"
-#include "ringlet/cuda/scatter.h"
+#include "ringlet/cuda/scatter_places.h"
 #include "ringlet/cuda/types.cuh"
 
 namespace ringlet::cuda {
+
+// Which elements of the image an output of max_pool2d reads.
+
+/// x (planes, height, width), y (planes, out_height, out_width).
+struct MaxPoolPlan {
+  std::int64_t outputs;  // of all planes
+  Divider out_pixels, out_width;
+  std::int64_t pixels, width, kernel, stride;
+
+  explicit MaxPoolPlan(const MaxPool2dArgs& args)
+      : outputs(args.planes * args.out_height * args.out_width),
+        out_pixels(args.out_height * args.out_width),
+        out_width(args.out_width),
+        pixels(args.height * args.width),
+        width(args.width),
+        kernel(args.kernel),
+        stride(args.stride) {}
+};
+
+struct PoolWindow {
+  std::int64_t plane;  // the plane's offset in x
+  std::int64_t first;  // the window's first element in its plane
+
+  /// The element in row `ky` and column `kx` of the window, as an index in the plane.
+  RINGLET_HOST_DEVICE std::int64_t at(const MaxPoolPlan& p, std::int64_t ky,
+                                      std::int64_t kx) const {
+    return first + ky * p.width + kx;
+  }
+};
+/// The window of output i, counted over all planes.
+RINGLET_HOST_DEVICE PoolWindow window_of(const MaxPoolPlan& p, std::int64_t i) {
+  const Division plane = divide(i, p.out_pixels);
+  const Division out = divide(plane.remainder, p.out_width);
+  return {plane.quotient * p.pixels, (out.quotient * p.width + out.remainder) * p.stride};
+}
+
 namespace {
 
 // The first of equal elements wins, NaN wins over all.
@@ -32,12 +68,11 @@ __global__ void pool_windows(T* y, std::int32_t* indices, const T* x, MaxPoolPla
   });
 }
 
+template <class T>
 void max_pool2d(const MaxPool2dArgs& args, Device device) {
   const MaxPoolPlan plan(args);
-  dispatch_floating("max_pool2d", args.dtype, [&]<class T>() {
-    launch("max_pool2d", device, pool_windows<T>, grid_for(plan.outputs), kThreads, 0,
-           static_cast<T*>(args.y), args.indices, static_cast<const T*>(args.x), plan);
-  });
+  launch("max_pool2d", device, pool_windows<T>, grid_for(plan.outputs), kThreads, 0,
+         static_cast<T*>(args.y), args.indices, static_cast<const T*>(args.x), plan);
 }
 
 // Adds each plane's gradients at the places in `indices`; those of overlapping windows are added in
@@ -57,7 +92,7 @@ void max_pool2d_backward(const MaxPool2dBackwardArgs& args, Device device) {
 }  // namespace
 
 void register_max_pool() {
-  max_pool2d_kernel.set(DeviceType::cuda, max_pool2d);
+  RINGLET_SET_FLOATING(cuda, max_pool2d);
   max_pool2d_backward_kernel.set(DeviceType::cuda, max_pool2d_backward);
 }
 

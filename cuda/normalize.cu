@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/normalize.h"
 
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/dot.cuh"
 #include "ringlet/cuda/register.h"
 
@@ -48,28 +48,26 @@ __global__ void normalize_backward_rows(T* grad_x, const T* grad, const T* x,
 
 // ---- launchers ----------------------------------------------------------------------------
 
+template <class T>
 void normalize(const NormalizeArgs& args, Device device) {
-  dispatch_floating("normalize", args.dtype, [&]<class T>() {
-    launch("normalize", device, normalize_rows<T>, grid_for(args.rows, kRowsOfBlock),
-           kRowsOfBlock * kWarp, 0, static_cast<T*>(args.y), static_cast<compute_t<T>*>(args.norm),
-           static_cast<const T*>(args.x), args.rows, args.columns, args.eps);
-  });
+  launch("normalize", device, normalize_rows<T>, grid_for(args.rows, kRowsOfBlock),
+         kRowsOfBlock * kWarp, 0, static_cast<T*>(args.y), static_cast<compute_t<T>*>(args.norm),
+         static_cast<const T*>(args.x), args.rows, args.columns, args.eps);
 }
 
+template <class T>
 void normalize_backward(const NormalizeBackwardArgs& args, Device device) {
-  dispatch_floating("normalize_backward", args.dtype, [&]<class T>() {
-    launch("normalize_backward", device, normalize_backward_rows<T>,
-           grid_for(args.rows, kRowsOfBlock), kRowsOfBlock * kWarp, 0, static_cast<T*>(args.grad_x),
-           static_cast<const T*>(args.grad), static_cast<const T*>(args.x),
-           static_cast<const compute_t<T>*>(args.norm), args.rows, args.columns, args.eps);
-  });
+  launch("normalize_backward", device, normalize_backward_rows<T>,
+         grid_for(args.rows, kRowsOfBlock), kRowsOfBlock * kWarp, 0, static_cast<T*>(args.grad_x),
+         static_cast<const T*>(args.grad), static_cast<const T*>(args.x),
+         static_cast<const compute_t<T>*>(args.norm), args.rows, args.columns, args.eps);
 }
 
 }  // namespace
 
 void register_normalize() {
-  normalize_kernel.set(DeviceType::cuda, normalize);
-  normalize_backward_kernel.set(DeviceType::cuda, normalize_backward);
+  RINGLET_SET_FLOATING(cuda, normalize);
+  RINGLET_SET_FLOATING(cuda, normalize_backward);
 }
 
 }  // namespace ringlet::cuda

@@ -1,15 +1,43 @@
 #include "ringlet/core/ops/optimizer.h"
 
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/core/ops/clip.h"
-#include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/optimizer_step.h"
 #include "ringlet/cuda/reduce.cuh"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
-#include "ringlet/cuda/update_tiles.h"
+#include "ringlet/cuda/vector_span.h"
 
 namespace ringlet::cuda {
+
+// How the blocks of a grid divide a run of parameters: into tiles with edges at packs. Segments may
+// begin anywhere; only the packs at their edges are processed element by element.
+
+/// In elements; far more than a block has threads, so that the search for segments costs nothing.
+inline constexpr std::int64_t kUpdateTile = 4096;
+
+struct UpdateTiles {
+  VectorSpan run;
+
+  RINGLET_HOST_DEVICE std::int64_t count() const {
+    return (run.n + missing() + kUpdateTile - 1) / kUpdateTile;
+  }
+  RINGLET_HOST_DEVICE std::int64_t begin(std::int64_t tile) const {
+    return tile == 0 ? 0 : tile * kUpdateTile - missing();
+  }
+  RINGLET_HOST_DEVICE std::int64_t end(std::int64_t tile) const {
+    const std::int64_t end = (tile + 1) * kUpdateTile - missing();
+    return end < run.n ? end : run.n;
+  }
+
+ private:
+  /// The first tile is shorter by this many elements, so that the later ones begin with a pack.
+  RINGLET_HOST_DEVICE std::int64_t missing() const {
+    return run.packs > 0 && run.head > 0 ? run.pack - run.head : 0;
+  }
+};
+
 namespace {
 
 template <class Body>
@@ -193,12 +221,10 @@ __global__ void __launch_bounds__(kThreads) squared_norms(double* out, const T* 
   }
 }
 
+template <class T>
 void squared_norm(const SquaredNormArgs& args, Device device) {
-  dispatch_floating("squared_norm", args.dtype, [&]<class T>() {
-    launch("squared_norm", device, squared_norms<T>,
-           grid_for(args.n, kThreads / kWarp * kNormBlock), kThreads, 0, args.out,
-           static_cast<const T*>(args.x), args.n);
-  });
+  launch("squared_norm", device, squared_norms<T>, grid_for(args.n, kThreads / kWarp * kNormBlock),
+         kThreads, 0, args.out, static_cast<const T*>(args.x), args.n);
 }
 
 // One block: one thread per lane.
@@ -223,7 +249,7 @@ void clip_factor(const ClipFactorArgs& args, Device device) {
 void register_optimizer() {
   adamw_kernel.set(DeviceType::cuda, adamw);
   sgd_kernel.set(DeviceType::cuda, sgd);
-  squared_norm_kernel.set(DeviceType::cuda, squared_norm);
+  RINGLET_SET_FLOATING(cuda, squared_norm);
   clip_factor_kernel.set(DeviceType::cuda, clip_factor);
 }
 

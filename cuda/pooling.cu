@@ -1,12 +1,45 @@
+#include <cstdint>
+
 #include "ringlet/core/ops/pooling.h"
 
+#include "ringlet/core/base/host_device.h"
+#include "ringlet/core/device/dispatch.h"
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/cuda/bad_input.h"
-#include "ringlet/cuda/dispatch.h"
-#include "ringlet/cuda/pooling_plan.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/rows.cuh"
 
 namespace ringlet::cuda {
+
+// The assignment of columns to threads. A thread pools a few neighbouring columns of one sentence
+// and reads its tokens in order.
+
+struct PoolingPiece {
+  std::int64_t sentence;
+  std::int64_t column;  // the first of them
+  std::int64_t begin;   // its first token
+  std::int64_t end;     // behind the last that counts
+  std::int64_t limit;   // behind the last
+};
+
+/// `Args` has sentences, tokens, columns, cu_seqlens (sentences + 1) and lengths (sentences), null
+/// where all tokens of a sentence count; pieces have `kColumns` columns, the last of a sentence
+/// what is left. A sentence out of bounds has no tokens.
+template <int kColumns, class Args>
+RINGLET_HOST_DEVICE std::int64_t count_pieces(const Args& args) {
+  return args.sentences * ((args.columns + kColumns - 1) / kColumns);
+}
+
+template <int kColumns, class Args>
+RINGLET_HOST_DEVICE PoolingPiece piece_of(const Args& args, std::int64_t i) {
+  const std::int64_t per_sentence = (args.columns + kColumns - 1) / kColumns;
+  const std::int64_t s = i / per_sentence, begin = args.cu_seqlens[s];
+  if (!bounds_of(args).hold(s)) return {s, i % per_sentence * kColumns, 0, 0, 0};
+  const std::int64_t limit = args.cu_seqlens[s + 1];
+  return {s, i % per_sentence * kColumns, begin, args.lengths ? begin + args.lengths[s] : limit,
+          limit};
+}
+
 namespace {
 
 constexpr double kSmallestCount = 1e-9;
@@ -90,13 +123,12 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+template <class T>
 void pooling(const PoolingArgs& args, Device device) {
-  dispatch_floating("pooling", args.dtype, [&]<class T>() {
-    const bool vector = rows_fit_packs<T>(args.columns, args.out, args.x);
-    const std::int64_t pieces = count_pieces<kPack<T>>(args);
-    launch("pooling", device, vector ? pool_sentences<T, true> : pool_sentences<T, false>,
-           grid_for(pieces), kThreads, 0, args, pieces, BadInputReport(device));
-  });
+  const bool vector = rows_fit_packs<T>(args.columns, args.out, args.x);
+  const std::int64_t pieces = count_pieces<kPack<T>>(args);
+  launch("pooling", device, vector ? pool_sentences<T, true> : pool_sentences<T, false>,
+         grid_for(pieces), kThreads, 0, args, pieces, BadInputReport(device));
 }
 
 // ---- backward -----------------------------------------------------------------------------
@@ -132,21 +164,20 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+template <class T>
 void pooling_backward(const PoolingBackwardArgs& args, Device device) {
-  dispatch_floating("pooling_backward", args.dtype, [&]<class T>() {
-    const bool vector = rows_fit_packs<T>(args.columns, args.grad_x, args.grad);
-    const std::int64_t pieces = count_pieces<kPack<T>>(args);
-    launch("pooling_backward", device,
-           vector ? pool_sentences_backward<T, true> : pool_sentences_backward<T, false>,
-           grid_for(pieces), kThreads, 0, args, pieces);
-  });
+  const bool vector = rows_fit_packs<T>(args.columns, args.grad_x, args.grad);
+  const std::int64_t pieces = count_pieces<kPack<T>>(args);
+  launch("pooling_backward", device,
+         vector ? pool_sentences_backward<T, true> : pool_sentences_backward<T, false>,
+         grid_for(pieces), kThreads, 0, args, pieces);
 }
 
 }  // namespace
 
 void register_pooling() {
-  pooling_kernel.set(DeviceType::cuda, pooling);
-  pooling_backward_kernel.set(DeviceType::cuda, pooling_backward);
+  RINGLET_SET_FLOATING(cuda, pooling);
+  RINGLET_SET_FLOATING(cuda, pooling_backward);
 }
 
 }  // namespace ringlet::cuda

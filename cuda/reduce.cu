@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/reduce.h"
 
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/divider.h"
 #include "ringlet/cuda/reduce.cuh"
 #include "ringlet/cuda/reduce_plan.h"
@@ -147,36 +147,28 @@ void run_stage(void* out, const void* in, const ReduceArgs& args, std::int64_t n
          Divider(tiles));
 }
 
-template <class Combine>
+template <class Combine, class T, class S = compute_t<T>>
 void run(const ReduceArgs& args, Device device) {
-  dispatch_floating("reduce", args.dtype, [&]<class T>() {
-    using S = compute_t<T>;
-    const ReducePlan plan = plan_reduce(args.n, args.inner == 1);
-    const double divisor = args.op == ReduceOp::mean ? static_cast<double>(args.n) : 1;
-    if (plan.chunks == 1)
-      return run_stage<Combine, T, T>(args.out, args.in, args, args.n, plan, divisor, device);
-    const Workspace parts(
-        device, static_cast<std::size_t>(args.outer * plan.chunks * args.inner) * sizeof(S));
-    run_stage<Combine, T, S>(parts.data(), args.in, args, args.n, plan, 1, device);
-    run_stage<Combine, S, T>(args.out, parts.data(), args, plan.chunks, {1, plan.chunks}, divisor,
-                             device);
-  });
+  const ReducePlan plan = plan_reduce(args.n, args.inner == 1);
+  const double divisor = args.op == ReduceOp::mean ? static_cast<double>(args.n) : 1;
+  if (plan.chunks == 1)
+    return run_stage<Combine, T, T>(args.out, args.in, args, args.n, plan, divisor, device);
+  const Workspace parts(
+      device, static_cast<std::size_t>(args.outer * plan.chunks * args.inner) * sizeof(S));
+  run_stage<Combine, T, S>(parts.data(), args.in, args, args.n, plan, 1, device);
+  run_stage<Combine, S, T>(args.out, parts.data(), args, plan.chunks, {1, plan.chunks}, divisor,
+                           device);
 }
 
+template <class T>
 void reduce(const ReduceArgs& args, Device device) {
-  switch (args.op) {
-    case ReduceOp::sum:
-    case ReduceOp::mean:
-      return run<Sum>(args, device);
-    case ReduceOp::max:
-      return run<Largest>(args, device);
-    case ReduceOp::min:
-      return run<Smallest>(args, device);
-  }
+  if (args.op == ReduceOp::max) return run<Largest, T>(args, device);
+  if (args.op == ReduceOp::min) return run<Smallest, T>(args, device);
+  run<Sum, T>(args, device);
 }
 
 }  // namespace
 
-void register_reduce() { reduce_kernel.set(DeviceType::cuda, reduce); }
+void register_reduce() { RINGLET_SET_FLOATING(cuda, reduce); }
 
 }  // namespace ringlet::cuda

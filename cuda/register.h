@@ -19,8 +19,7 @@
   X(pooling)                     \
   X(random)                      \
   X(reduce)                      \
-  X(softmax)                     \
-  X(topk)
+  X(softmax)
 
 #define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
 

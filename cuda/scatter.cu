@@ -1,16 +1,13 @@
-// Scatters to places named by an index; elements of one place keep the source's order. Elements are
+// Sums to places named by an index; elements of one place keep the source's order. Elements are
 // sorted by place, stably, and the thread at the beginning of a run processes it.
-#include "ringlet/cuda/scatter.h"
-
 #include <algorithm>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/scatter_places.h"
 #include "ringlet/cuda/sort.h"
 #include "ringlet/cuda/types.cuh"
-#include "ringlet/cuda/words.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {
@@ -48,55 +45,38 @@ __global__ void add_scattered(T* out, const T* source, Places places, Divider co
   });
 }
 
-/// Writes the last element of each place.
-template <class T, class Places>
-__global__ void write_scattered(T* out, const T* source, Places places, Divider columns,
-                                Sorted sorted) {
-  grid_stride(places.sorted() * places.columns, [&](std::int64_t at) {
-    const ScatterRun run = scatter_run(places, columns, sorted.keys, at);
-    if (run.begin < run.end)
-      out[places.out(sorted.keys[run.begin], run.column)] =
-          source[places.source(sorted.elements[run.end - 1], run.column)];
-  });
-}
-
 // ---- launchers ----------------------------------------------------------------------------
 
+/// Sorts, then adds.
 template <class T, class Places>
-using Scatter = void (*)(T*, const T*, Places, Divider, Sorted);
-
-/// Sorts, then launches `kernel`.
-template <class T, class Places>
-void run(const char* name, const Places& places, void* out, const void* source,
-         Scatter<T, Places> kernel, Device device) {
+void run(const char* name, const Places& places, const ScatterAddArgs& args, Device device) {
   const std::int64_t n = places.sorted();
   const Workspace memory(device, 4 * static_cast<std::size_t>(n) * sizeof(std::uint32_t));
   auto* const keys = memory.as<std::uint32_t>();
   auto* const elements = memory.as<std::int32_t>() + 2 * n;
   launch(name, device, scatter_keys<Places>, grid_for(n), kThreads, 0, keys, elements, places);
   sort_pairs(device, keys, keys + n, elements, elements + n, n, key_bits(places.keys() - 1));
-  launch(name, device, kernel, grid_for(n * places.columns), kThreads, 0, static_cast<T*>(out),
-         static_cast<const T*>(source), places, Divider(places.columns),
-         Sorted{keys + n, elements + n});
+  launch(name, device, add_scattered<T, Places>, grid_for(n * places.columns), kThreads, 0,
+         static_cast<T*>(args.out), static_cast<const T*>(args.source), places,
+         Divider(places.columns), Sorted{keys + n, elements + n});
 }
 
 void fail_size(const char* name, std::int64_t n, std::int64_t out_n) {
   fail("[", name, "] cannot sort ", n, " elements to ", out_n, " places of an axis");
 }
 
-template <class T, class Args>
-void for_elements(const char* name, const Args& args, Scatter<T, ScatterElements> kernel,
-                  Device device) {
+template <class T>
+void add_elements(const ScatterAddArgs& args, Device device) {
   if (args.outer * args.n * args.inner == 0 || args.out_n == 0) return;
   const ScatterBlock block = scatter_block(args.outer, args.n, args.inner, args.out_n);
-  if (block.inners == 0) fail_size(name, args.n, args.out_n);
+  if (block.inners == 0) fail_size("scatter_add", args.n, args.out_n);
   for (std::int64_t o = 0; o < args.outer; o += block.outers)
     for (std::int64_t i = 0; i < args.inner; i += block.inners)
-      run<T>(name,
+      run<T>("scatter_add",
              ScatterElements{IndexView(args.index, args.index_dtype), args.inner, o, i,
                              std::min(block.outers, args.outer - o), Divider(args.out_n),
                              Divider(args.n), Divider(std::min(block.inners, args.inner - i))},
-             args.out, args.source, kernel, device);
+             args, device);
 }
 
 template <class T>
@@ -108,7 +88,7 @@ void add_rows(const ScatterAddArgs& args, Device device) {
   run<T>("index_add",
          ScatterRows{IndexView(args.index, args.index_dtype), args.out_n, args.n, columns,
                      Divider(args.inner)},
-         args.out, args.source, add_scattered<T, ScatterRows>, device);
+         args, device);
 }
 
 }  // namespace
@@ -116,13 +96,7 @@ void add_rows(const ScatterAddArgs& args, Device device) {
 void scatter_add(const ScatterAddArgs& args, Device device) {
   dispatch_floating("scatter_add", args.dtype, [&]<class T>() {
     if (args.whole_rows) return add_rows<T>(args, device);
-    for_elements<T>("scatter_add", args, add_scattered<T, ScatterElements>, device);
-  });
-}
-
-void scatter(const ScatterArgs& args, Device device) {
-  dispatch_word(static_cast<std::size_t>(args.itemsize), [&]<class T>() {
-    for_elements<T>("scatter", args, write_scattered<T, ScatterElements>, device);
+    add_elements<T>(args, device);
   });
 }
 

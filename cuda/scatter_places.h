@@ -2,11 +2,16 @@
 // inner). They are sorted by that place, stably, so that a place's run is in the source's order.
 #pragma once
 
+#include "ringlet/core/ops/index.h"
 #include "ringlet/cuda/divider.h"
 #include "ringlet/cuda/embedding_runs.h"
 #include "ringlet/cuda/index_view.h"
 
 namespace ringlet::cuda {
+
+/// The kernel of scatter_add_, for use inside other ops. Sums are in the source's order, rounded
+/// after each addition; an index out of range adds nothing.
+void scatter_add(const ScatterAddArgs& args, Device device);
 
 /// Whole rows are scattered: index (n) is shared by all columns (o, i). Rows are sorted.
 struct ScatterRows {

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/softmax.h"
 
-#include "ringlet/cuda/dispatch.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/softmax_rows.cuh"
 
@@ -23,11 +23,10 @@ __global__ void __launch_bounds__(kThreads) softmax_rows(SoftmaxArgs args) {
   });
 }
 
+template <class T>
 void softmax(const SoftmaxArgs& args, Device device) {
-  dispatch_floating("softmax", args.dtype, [&]<class T>() {
-    launch_rows("softmax", device, softmax_rows<T, WarpTeam>, softmax_rows<T, BlockTeam>, args.rows,
-                args.columns, args);
-  });
+  launch_rows("softmax", device, softmax_rows<T, WarpTeam>, softmax_rows<T, BlockTeam>, args.rows,
+              args.columns, args);
 }
 
 template <class T, class Team>
@@ -50,18 +49,17 @@ __global__ void __launch_bounds__(kThreads) softmax_backward_rows(SoftmaxBackwar
   });
 }
 
+template <class T>
 void softmax_backward(const SoftmaxBackwardArgs& args, Device device) {
-  dispatch_floating("softmax_backward", args.dtype, [&]<class T>() {
-    launch_rows("softmax_backward", device, softmax_backward_rows<T, WarpTeam>,
-                softmax_backward_rows<T, BlockTeam>, args.rows, args.columns, args);
-  });
+  launch_rows("softmax_backward", device, softmax_backward_rows<T, WarpTeam>,
+              softmax_backward_rows<T, BlockTeam>, args.rows, args.columns, args);
 }
 
 }  // namespace
 
 void register_softmax() {
-  softmax_kernel.set(DeviceType::cuda, softmax);
-  softmax_backward_kernel.set(DeviceType::cuda, softmax_backward);
+  RINGLET_SET_FLOATING(cuda, softmax);
+  RINGLET_SET_FLOATING(cuda, softmax_backward);
 }
 
 }  // namespace ringlet::cuda

@@ -2,11 +2,104 @@
 // products of 16 rows have the order of row_of_column(), in which a lane has four adjacent ones.
 #pragma once
 
+#include <cstdint>
+
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/base/host_device.h"
 #include "ringlet/cuda/attention_tile.h"
-#include "ringlet/cuda/tensor_core.cuh"
 #include "ringlet/cuda/warp.cuh"
+#include "ringlet/cuda/warp.h"
 
 namespace ringlet::cuda {
+
+// Primitives of tensor-core kernels with tiles in shared memory: asynchronous copies, matrices from
+// shared memory, products. For sm_80 and newer.
+
+/// An address as the instructions for shared memory take it.
+__device__ __forceinline__ std::uint32_t shared_address(const void* memory) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+}
+
+/// Copies 16 bytes to shared memory, or writes zeros without reading. They arrive by
+/// wait_for_copies() of the same thread, and are visible to others after a barrier.
+__device__ __forceinline__ void copy_16(std::uint32_t to, const void* from, bool reads) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(reads ? 16 : 0)
+               : "memory");
+}
+/// Ends a group of copies.
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" : : : "memory");
+}
+/// Waits for all groups but the last `kPending`.
+template <int kPending>
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
+}
+
+/// Four matrices of 8 rows of 16 bytes; lane 8i + r names row r of matrix i. A lane gets elements
+/// 2t and 2t + 1 of row g of each; transposed, column g of rows 2t and 2t + 1.
+template <bool kTransposed = false>
+__device__ __forceinline__ Words<4> load_matrices(std::uint32_t row) {
+  Words<4> to;
+  if constexpr (kTransposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to.word[0]), "=r"(to.word[1]), "=r"(to.word[2]), "=r"(to.word[3])
+                 : "r"(row)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to.word[0]), "=r"(to.word[1]), "=r"(to.word[2]), "=r"(to.word[3])
+                 : "r"(row)
+                 : "memory");
+  return to;
+}
+
+/// c += a b; warp.h has the layout.
+__device__ __forceinline__ void multiply(float (&c)[4], const Words<4>& a, std::uint32_t b0,
+                                         std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b0), "r"(b1));
+}
+
+/// c = a b.
+__device__ __forceinline__ void multiply_anew(float (&c)[4], const Words<4>& a, std::uint32_t b0,
+                                              std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+      "{%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+      : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b0), "r"(b1),
+        "f"(0.0f));
+}
+
+/// The byte of 16-byte chunk `chunk` of row `row` in a tile of rows of kHead (32 or 64) bf16. Eight
+/// rows that differ in bits 0 to 2, or in bits 0, 2 and 3, have each chunk in different banks.
+template <int kHead>
+RINGLET_HOST_DEVICE int tile_byte(int row, int chunk) {
+  const int mixed = (row & 1) | (row >> 1 & 2) | ((row << 1 ^ row >> 1) & 4);
+  return (row * (kHead / 8) + (chunk ^ (kHead == 32 ? mixed >> 1 : mixed))) * 16;
+}
+
+/// Starts copies of kRows rows of a head to a tile, by a block of kThreads; rows beyond `rows`
+/// become zeros.
+template <int kHead, int kRows, int kThreads>
+__device__ __forceinline__ void copy_tile(std::uint32_t tile, const bfloat16* from,
+                                          std::int64_t stride, int rows) {
+  constexpr int kChunks = kHead / 8, kStep = kThreads / kChunks;
+  static_assert(kStep % 16 == 0 && kRows % kStep == 0);
+  const int chunk = static_cast<int>(threadIdx.x) % kChunks;
+  const int first = static_cast<int>(threadIdx.x) / kChunks;
+  const int row_bytes = static_cast<int>(stride * 2);  // so that an address is one multiply-add
+  const char* bytes = reinterpret_cast<const char*>(from + chunk * 8);
+  tile += static_cast<std::uint32_t>(tile_byte<kHead>(first, chunk));
+#pragma unroll
+  for (int row = 0; row < kRows; row += kStep)
+    copy_16(tile + static_cast<std::uint32_t>(row * kHead * 2),
+            bytes + std::int64_t{first + row} * row_bytes, first + row < rows);
+}
 
 template <int kHead>
 inline constexpr std::uint32_t kTileBytes = kBlockRows* kHead * 2;

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 # Files with kernels that an encoder's step in f32 or bf16 does not use.
-OTHER_FILES = {"convolution", "device_time", "max_pool", "topk"}
+OTHER_FILES = {"convolution", "device_time", "max_pool"}
 # Kernels for rows that do not begin or end at 16 bytes; no model here has such rows.
 UNALIGNED = re.compile(r"embedding_short_runs<\w+, false>|normalize_in_registers<\w+, \d+, false,")
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")

@@ -22,7 +22,6 @@
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/ops/softmax.h"
-#include "ringlet/core/ops/topk.h"
 #include "ringlet/cuda/rounded.h"
 
 namespace ringlet {
@@ -125,15 +124,15 @@ HostDevice::HostDevice() {
   matmul_kernel.set(DeviceType::cuda, multiply);
   add<conv2d_kernel, conv2d_backward_input_kernel, conv2d_backward_weight_kernel,
       conv2d_backward_bias_kernel, permute_kernel, gather_kernel, scatter_add_kernel,
-      scatter_kernel, max_pool2d_kernel, max_pool2d_backward_kernel, topk_kernel, attention_kernel,
-      attention_backward_kernel, cosine_similarity_kernel, cosine_similarity_backward_kernel,
-      cross_entropy_kernel, cross_entropy_backward_kernel, unary_kernel, binary_kernel,
-      where_kernel, axpby_kernel, embedding_kernel, embedding_backward_kernel,
-      embedding_sum_layer_norm_kernel, fill_kernel, cast_kernel, copy_blocks_kernel,
-      layer_norm_kernel, layer_norm_backward_kernel, sum_rows_kernel, gelu_backward_kernel,
-      normalize_kernel, normalize_backward_kernel, adamw_kernel, sgd_kernel, squared_norm_kernel,
-      clip_factor_kernel, pooling_kernel, pooling_backward_kernel, random_kernel, dropout_kernel,
-      dropout_mask_kernel, reduce_kernel, softmax_kernel, softmax_backward_kernel>();
+      max_pool2d_kernel, max_pool2d_backward_kernel, attention_kernel, attention_backward_kernel,
+      cosine_similarity_kernel, cosine_similarity_backward_kernel, cross_entropy_kernel,
+      cross_entropy_backward_kernel, unary_kernel, binary_kernel, where_kernel, axpby_kernel,
+      embedding_kernel, embedding_backward_kernel, embedding_sum_layer_norm_kernel, fill_kernel,
+      cast_kernel, copy_blocks_kernel, layer_norm_kernel, layer_norm_backward_kernel,
+      sum_rows_kernel, gelu_backward_kernel, normalize_kernel, normalize_backward_kernel,
+      adamw_kernel, sgd_kernel, squared_norm_kernel, clip_factor_kernel, pooling_kernel,
+      pooling_backward_kernel, random_kernel, dropout_kernel, reduce_kernel, softmax_kernel,
+      softmax_backward_kernel>();
 }
 HostDevice::~HostDevice() {
   set_backend(DeviceType::cuda, nullptr);

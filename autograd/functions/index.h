@@ -128,25 +128,4 @@ inline Variable scatter_add(const Variable& x, int axis, const Tensor& index,
                 });
 }
 
-/// x with source[.., j, ..] instead of its elements at [.., index[.., j, ..], ..] of `axis`; of
-/// several values for one element the last stays, and only that has a gradient.
-inline Variable scatter(const Variable& x, int axis, const Tensor& index, const Variable& source) {
-  auto backward = [axis, index = Saved(index)](const Tensor& grad, Gradients& grads) {
-    const Tensor places = index.tensor(grads);
-    const Tensor none = zeros(places.shape(), grad.dtype(), grad.device());
-    if (grads[0].needed()) grads[0].set(ringlet::scatter(grad, axis, places, none));
-    if (!grads[1].needed()) return;
-    // Elements of the source that another one overwrote reached no output.
-    const Tensor number =
-        arange(0, static_cast<double>(places.numel()), 1, DType::i64, grad.device())
-            .view(places.shape());
-    const Tensor last =
-        ringlet::scatter(zeros(grad.shape(), DType::i64, grad.device()), axis, places, number);
-    grads[1].set(where(eq(ringlet::gather(last, axis, places), number),
-                       ringlet::gather(grad, axis, places), none));
-  };
-  return record("scatter", ringlet::scatter(x.tensor(), axis, index, source.tensor()), {x, source},
-                backward);
-}
-
 }  // namespace ringlet::autograd

@@ -1,7 +1,6 @@
 // The gradient of attention through one head of one sentence.
 #pragma once
 
-#include "ringlet/core/cpu/attention_bias.h"
 #include "ringlet/core/cpu/attention_softmax.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/cpu/small_matmul.h"
@@ -60,16 +59,16 @@ RINGLET_INLINE void backward_scores(const Item<T>& item, const PhiloxSchedule& s
   }
 }
 
-template <class T>
+// `shares` (S, heads, 32) receives the item's share in grad_relative_bias, unless it is null.
+template <class T, class S = scalar_t<T>>
 void backward_item(const AttentionBackwardArgs& args, const Item<T>& item, const Item<T>& next,
-                   const PhiloxSchedule& schedule) {
-  using S = scalar_t<T>;
+                   const PhiloxSchedule& schedule, S* shares) {
   const std::int64_t ld = item.ld, columns = item.columns, width = item.width;
   const std::int64_t length = item.length, keys = item.attended;
   const std::int64_t out_stride = item.all.heads * width;
   const S scale = static_cast<S>(item.all.scale);
   const Scratch memory(static_cast<std::size_t>(backward_memory(item)) * sizeof(S));
-  const auto m = share(memory.as<S>(), item, item.all.relative_bias, args.partial);
+  const auto m = share(memory.as<S>(), item, item.all.relative_bias, shares);
   const auto k = head_rows(item.in(1), item.stride, keys, item, m.k);
   const auto v = head_rows(item.in(2), item.stride, keys, item, m.v);
   if (m.bias) relative_bias(m.bias, item);
@@ -115,14 +114,13 @@ void backward_item(const AttentionBackwardArgs& args, const Item<T>& item, const
   scatter_rows(grad_qkv + item.offset(2, 0), item.stride, m.grad_v, length, item,
                [](std::int64_t) { return S{1}; });
   if (m.grad_bias)
-    sum_buckets(static_cast<S*>(args.partial) +
-                    (item.sentence * item.all.heads + item.head) * kRelativeBuckets,
+    sum_buckets(shares + (item.sentence * item.all.heads + item.head) * kRelativeBuckets,
                 m.grad_bias, item);
 }
 
 // grad_relative_bias (32, heads) = beta * itself + the sentences' shares, added in order.
 template <class S>
-void add_shares(const AttentionBackwardArgs& args) {
+void add_shares(const AttentionBackwardArgs& args, const S* shares) {
   constexpr int kLanes = Compute<S>::kLanes;
   const std::int64_t heads = args.shape.heads;
   S* out = static_cast<S*>(args.grad_relative_bias);
@@ -130,8 +128,7 @@ void add_shares(const AttentionBackwardArgs& args) {
     for (int bucket = 0; bucket < kRelativeBuckets; bucket += kLanes) {
       vector_t<S> total = {};
       for (std::int64_t s = 0; s < args.shape.sentences; ++s)
-        total += load(static_cast<const S*>(args.partial) + (s * heads + head) * kRelativeBuckets +
-                      bucket);
+        total += load(shares + (s * heads + head) * kRelativeBuckets + bucket);
       for (int lane = 0; lane < kLanes; ++lane) {
         S& to = out[(bucket + lane) * heads + head];
         to = args.beta != 0 ? to + total[lane] : total[lane];

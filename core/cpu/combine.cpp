@@ -4,8 +4,8 @@
 #include <immintrin.h>
 #endif
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

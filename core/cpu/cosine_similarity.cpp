@@ -1,8 +1,8 @@
 #include "ringlet/core/ops/cosine_similarity.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/dot.h"
 #include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -63,8 +63,8 @@ void cosine_similarity_backward(const CosineSimilarityBackwardArgs& args, Device
 }  // namespace
 
 void register_cosine_similarity() {
-  RINGLET_SET_FLOATING(cosine_similarity);
-  RINGLET_SET_FLOATING(cosine_similarity_backward);
+  RINGLET_SET_FLOATING(cpu, cosine_similarity);
+  RINGLET_SET_FLOATING(cpu, cosine_similarity_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

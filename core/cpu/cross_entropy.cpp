@@ -1,8 +1,8 @@
 #include "ringlet/core/ops/cross_entropy.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/cpu/softmax.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -55,8 +55,8 @@ void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Device device)
 }  // namespace
 
 void register_cross_entropy() {
-  RINGLET_SET_FLOATING(cross_entropy);
-  RINGLET_SET_FLOATING(cross_entropy_backward);
+  RINGLET_SET_FLOATING(cpu, cross_entropy);
+  RINGLET_SET_FLOATING(cpu, cross_entropy_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,9 +1,9 @@
 #include "ringlet/core/ops/embedding.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/layer_norm_row.h"
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -129,9 +129,9 @@ void embedding_sum_layer_norm(const EmbeddingSumArgs& args, Device device) {
 }  // namespace
 
 void register_embedding() {
-  RINGLET_SET_FLOATING(embedding);
-  RINGLET_SET_FLOATING(embedding_backward);
-  RINGLET_SET_FLOATING(embedding_sum_layer_norm);
+  RINGLET_SET_FLOATING(cpu, embedding);
+  RINGLET_SET_FLOATING(cpu, embedding_backward);
+  RINGLET_SET_FLOATING(cpu, embedding_sum_layer_norm);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

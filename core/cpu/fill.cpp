@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "ringlet/core/base/convert.h"
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

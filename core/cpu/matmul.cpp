@@ -1,10 +1,10 @@
 #include "ringlet/core/ops/matmul.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/gemm.h"
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/simd_math.h"
 #include "ringlet/core/cpu/sum_rows.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -114,8 +114,8 @@ void gelu_backward(const GeluBackwardArgs& args, Device device) {
 
 void register_matmul() {
   matmul_kernel.set(DeviceType::cpu, matmul);
-  RINGLET_SET_FLOATING(sum_rows);
-  RINGLET_SET_FLOATING(gelu_backward);
+  RINGLET_SET_FLOATING(cpu, sum_rows);
+  RINGLET_SET_FLOATING(cpu, gelu_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

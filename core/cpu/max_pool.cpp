@@ -1,7 +1,7 @@
 #include "ringlet/core/ops/max_pool.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -62,8 +62,8 @@ void max_pool2d_backward(const MaxPool2dBackwardArgs& args, Device device) {
 }  // namespace
 
 void register_max_pool() {
-  RINGLET_SET_FLOATING(max_pool2d);
-  RINGLET_SET_FLOATING(max_pool2d_backward);
+  RINGLET_SET_FLOATING(cpu, max_pool2d);
+  RINGLET_SET_FLOATING(cpu, max_pool2d_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,8 +1,8 @@
 #include "ringlet/core/ops/normalize.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/dot.h"
 #include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -50,8 +50,8 @@ void normalize_backward(const NormalizeBackwardArgs& args, Device device) {
 }  // namespace
 
 void register_normalize() {
-  RINGLET_SET_FLOATING(normalize);
-  RINGLET_SET_FLOATING(normalize_backward);
+  RINGLET_SET_FLOATING(cpu, normalize);
+  RINGLET_SET_FLOATING(cpu, normalize_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

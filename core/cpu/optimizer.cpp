@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/core/ops/clip.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
@@ -152,7 +152,7 @@ void clip_factor(const ClipFactorArgs& args, Device) {
 void register_optimizer() {
   adamw_kernel.set(DeviceType::cpu, adamw);
   sgd_kernel.set(DeviceType::cpu, sgd);
-  RINGLET_SET_FLOATING(squared_norm);
+  RINGLET_SET_FLOATING(cpu, squared_norm);
   clip_factor_kernel.set(DeviceType::cpu, clip_factor);
 }
 

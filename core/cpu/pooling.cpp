@@ -1,7 +1,7 @@
 #include "ringlet/core/ops/pooling.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -105,8 +105,8 @@ void pooling_backward(const PoolingBackwardArgs& args, Device device) {
 }  // namespace
 
 void register_pooling() {
-  RINGLET_SET_FLOATING(pooling);
-  RINGLET_SET_FLOATING(pooling_backward);
+  RINGLET_SET_FLOATING(cpu, pooling);
+  RINGLET_SET_FLOATING(cpu, pooling_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

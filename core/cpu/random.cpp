@@ -1,9 +1,9 @@
 #include "ringlet/core/ops/random.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/dropout.h"
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -44,44 +44,29 @@ void random(const RandomArgs& args, Device device) {
 
 // ---- dropout ------------------------------------------------------------------------------
 
-// Calls body(row, words of its columns) for every row.
-template <class Body>
-RINGLET_INLINE void for_words(const DropoutArgs& args, Device device, Body body) {
-  parallel_for(device, args.rows, kGrain / args.columns + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 const PhiloxSchedule keys = schedule(key_of(args.dropout));
-                 const Scratch words(static_cast<std::size_t>(row_words(args.columns)) * 4);
-                 for (std::int64_t row = begin; row < end; ++row) {
-                   draw_row(words.as<std::uint32_t>(), args.dropout, keys, row, args.columns);
-                   body(row, words.as<const std::uint32_t>());
-                 }
-               });
-}
-
 template <class T>
 void dropout(const DropoutArgs& args, Device device) {
-  for_words(args, device, [&](std::int64_t row, const std::uint32_t* words) {
-    const T* in = static_cast<const T*>(args.in) + row * args.columns;
-    T* out = static_cast<T*>(args.out) + row * args.columns;
-    for_vectors<T>(args.columns, [&](std::int64_t i, std::int64_t lanes) {
-      store_at(out, i, lanes, drop(load_at(in, i, lanes), words + i, args.dropout));
-    });
-  });
-}
-
-void dropout_mask(const DropoutArgs& args, Device device) {
-  for_words(args, device, [&](std::int64_t row, const std::uint32_t* words) {
-    auto* out = static_cast<std::uint8_t*>(args.out) + row * args.columns;
-    for (std::int64_t i = 0; i < args.columns; ++i) out[i] = words[i] >= args.dropout.threshold;
+  const std::int64_t columns = args.columns;
+  parallel_for(device, args.rows, kGrain / columns + 1, [&](std::int64_t begin, std::int64_t end) {
+    const PhiloxSchedule keys = schedule(key_of(args.dropout));
+    const Scratch memory(static_cast<std::size_t>(row_words(columns)) * 4);
+    auto* const words = memory.as<std::uint32_t>();
+    for (std::int64_t row = begin; row < end; ++row) {
+      draw_row(words, args.dropout, keys, row, columns);
+      const T* in = static_cast<const T*>(args.in) + row * columns;
+      T* out = static_cast<T*>(args.out) + row * columns;
+      for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
+        store_at(out, i, lanes, drop(load_at(in, i, lanes), words + i, args.dropout));
+      });
+    }
   });
 }
 
 }  // namespace
 
 void register_random() {
-  RINGLET_SET_FLOATING(random);
-  RINGLET_SET_FLOATING(dropout);
-  dropout_mask_kernel.set(DeviceType::cpu, dropout_mask);
+  RINGLET_SET_FLOATING(cpu, random);
+  RINGLET_SET_FLOATING(cpu, dropout);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,7 +1,7 @@
 #include "ringlet/core/ops/reduce.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -77,6 +77,6 @@ void reduce(const ReduceArgs& args, Device device) {
 
 }  // namespace
 
-void register_reduce() { RINGLET_SET_FLOATING(reduce); }
+void register_reduce() { RINGLET_SET_FLOATING(cpu, reduce); }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

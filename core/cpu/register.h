@@ -20,8 +20,7 @@
   X(pooling)                    \
   X(random)                     \
   X(reduce)                     \
-  X(softmax)                    \
-  X(topk)
+  X(softmax)
 
 #define RINGLET_DECLARE_FAMILY(family) void register_##family();
 #define RINGLET_CALL_FAMILY(family) register_##family();

@@ -1,7 +1,7 @@
 #include "ringlet/core/cpu/softmax.h"
 
-#include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/scratch.h"
+#include "ringlet/core/device/dispatch.h"
 #include "ringlet/core/ops/softmax.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
@@ -65,8 +65,8 @@ void softmax_backward(const SoftmaxBackwardArgs& args, Device device) {
 }  // namespace
 
 void register_softmax() {
-  RINGLET_SET_FLOATING(softmax);
-  RINGLET_SET_FLOATING(softmax_backward);
+  RINGLET_SET_FLOATING(cpu, softmax);
+  RINGLET_SET_FLOATING(cpu, softmax_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

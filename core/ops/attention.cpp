@@ -98,15 +98,11 @@ Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Attention
   check_output("output", forward.out);
   check_parameter("attention", "lse", forward.lse, {shape.heads, shape.tokens}, qkv);
   Tensor grad_qkv = empty_like(qkv);
-  Tensor partial;
   if (grad_relative_bias) {
     check_parameter("attention", "relative bias", grad_relative_bias.out,
                     {kRelativeBuckets, shape.heads}, qkv);
-    partial =
-        empty({shape.sentences, shape.heads, kRelativeBuckets}, forward.lse.dtype(), qkv.device());
     args.grad_relative_bias = grad_relative_bias.bytes();
     args.beta = grad_relative_bias.beta;
-    args.partial = partial.mutable_bytes();
   }
   args.grad_qkv = grad_qkv.mutable_bytes();
   args.grad = grad.bytes();

@@ -41,7 +41,6 @@ struct AttentionBackwardArgs {
   void* grad_qkv;            // (T, 3 heads d)
   void* grad_relative_bias;  // (32, heads), may be null
   double beta;               // of grad_relative_bias
-  void* partial;             // (S, heads, 32) workspace where grad_relative_bias is given
   const void* grad;          // (T, heads d)
   const void* out;           // (T, heads d), the forward's
   const void* lse;           // (heads, T)

@@ -7,7 +7,6 @@ namespace ringlet {
 
 constinit Kernel<GatherArgs> gather_kernel("gather");
 constinit Kernel<ScatterAddArgs> scatter_add_kernel("scatter_add");
-constinit Kernel<ScatterArgs> scatter_kernel("scatter");
 
 namespace {
 
@@ -57,21 +56,12 @@ Tensor apart_from(const Tensor& out, const Tensor& source) {
   return source.storage() == out.storage() ? source.clone() : source;
 }
 
-/// Calls run(to, from, sizes) with the part of `out` that the index covers, and the source.
-template <class Run>
-void scatter_elements(const char* op, Tensor& out, int axis, const Tensor& index,
-                      const Tensor& source, Run run) {
-  axis = out.shape().index(axis);
-  check_tensor(op, "the source", source, index.shape(), out.dtype(), out.device());
-  const bool shorter = check_elements(op, out, axis, index);
-  Tensor to = shorter ? cut_to(out, axis, index.shape()) : out;
-  if (source.numel() > 0) run(to, apart_from(to, source), AxisSizes(source.shape(), axis));
-  if (shorter) write_corner(out, to, 0);
-}
-
-void run_scatter_add(Tensor& out, const Tensor& source, const Tensor& index, const AxisSizes& sizes,
-                     std::int64_t out_n, bool whole_rows) {
-  scatter_add_kernel({out.mutable_bytes(), source.bytes(), index.bytes(), sizes.outer, out_n,
+void run_scatter_add(Tensor& out, int axis, const Tensor& index, const Tensor& source,
+                     bool whole_rows) {
+  if (source.numel() == 0) return;
+  const Tensor from = apart_from(out, source);
+  const AxisSizes sizes(source.shape(), axis);
+  scatter_add_kernel({out.mutable_bytes(), from.bytes(), index.bytes(), sizes.outer, out.size(axis),
                       sizes.n, sizes.inner, whole_rows, out.dtype(), index.dtype()},
                      out.device());
 }
@@ -101,9 +91,7 @@ void index_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source
   RINGLET_CHECK_EQ(index.dim(), 1, "[index_add_] dimensions of the index");
   check_tensor("index_add_", "the source", source, out.shape().with(axis, index.numel()),
                out.dtype(), out.device());
-  if (source.numel() > 0)
-    run_scatter_add(out, apart_from(out, source), index, AxisSizes(source.shape(), axis),
-                    out.size(axis), true);
+  run_scatter_add(out, axis, index, source, true);
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
@@ -120,31 +108,17 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
 }
 
 void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
-  scatter_elements("scatter_add_", out, axis, index, source,
-                   [&](Tensor& to, const Tensor& from, const AxisSizes& sizes) {
-                     run_scatter_add(to, from, index, sizes, to.size(axis), false);
-                   });
-}
-
-void scatter_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
-  scatter_elements("scatter_", out, axis, index, source,
-                   [&](Tensor& to, const Tensor& from, const AxisSizes& sizes) {
-                     scatter_kernel(
-                         {to.mutable_bytes(), from.bytes(), index.bytes(), sizes.outer,
-                          to.size(axis), sizes.n, sizes.inner, element_bytes(to), index.dtype()},
-                         to.device());
-                   });
+  axis = out.shape().index(axis);
+  check_tensor("scatter_add_", "the source", source, index.shape(), out.dtype(), out.device());
+  const bool shorter = check_elements("scatter_add_", out, axis, index);
+  Tensor to = shorter ? cut_to(out, axis, index.shape()) : out;
+  run_scatter_add(to, axis, index, source, false);
+  if (shorter) write_corner(out, to, 0);
 }
 
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
   Tensor out = x.clone();
   scatter_add_(out, axis, index, source);
-  return out;
-}
-
-Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
-  Tensor out = x.clone();
-  scatter_(out, axis, index, source);
   return out;
 }
 

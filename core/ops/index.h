@@ -60,20 +60,6 @@ struct ScatterAddArgs {
 };
 extern Kernel<ScatterAddArgs> scatter_add_kernel;
 
-/// out[o, index[o, j, i], i] = source[o, j, i], j ascending.
-struct ScatterArgs {
-  void* out;           // (outer, out_n, inner)
-  const void* source;  // (outer, n, inner)
-  const void* index;   // (outer, n, inner)
-  std::int64_t outer;
-  std::int64_t out_n;
-  std::int64_t n;
-  std::int64_t inner;
-  std::int64_t itemsize;
-  DType index_dtype;
-};
-extern Kernel<ScatterArgs> scatter_kernel;
-
 /// Throws "[op] index 7 is out of range for size 5".
 [[noreturn]] void index_out_of_range(const char* op, std::int64_t index, std::int64_t size);
 
@@ -114,12 +100,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index);
 /// out[.., index[.., j, ..], ..] += source[.., j, ..] at `axis`, j ascending; source has index's
 /// shape, which along other axes may be shorter than out.
 void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source);
-/// out[.., index[.., j, ..], ..] = source[.., j, ..] at `axis`, shapes as above; of several values
-/// for one element the last stays.
-void scatter_(Tensor& out, int axis, const Tensor& index, const Tensor& source);
-
 /// The same, on a copy of x.
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
-Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
 
 }  // namespace ringlet

@@ -6,7 +6,6 @@ namespace ringlet {
 
 constinit Kernel<RandomArgs> random_kernel("random");
 constinit Kernel<DropoutArgs> dropout_kernel("dropout");
-constinit Kernel<DropoutArgs> dropout_mask_kernel("dropout_mask");
 
 namespace {
 
@@ -34,6 +33,8 @@ Dropout dropout_of(const char* op, const DropoutKey& key) {
 Dropout weight_dropout(const char* op, const DropoutKey& key) {
   Dropout dropout = dropout_of(op, key);
   const float p = weight_share(key.p);
+  if (key.p > 0 && p == 0)
+    fail_input("[", op, "] p is ", key.p, ", expected 0 or at least 2^-17, 7.62939e-06");
   dropout.threshold = dropout_threshold(p);
   dropout.scale = dropout_scale(static_cast<double>(p));
   return dropout;
@@ -64,16 +65,6 @@ Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions) 
   Tensor out = empty_like(x);
   if (out.numel() > 0)
     dropout_kernel({out.mutable_bytes(), x.bytes(), rows, columns, drops, x.dtype()}, x.device());
-  return out;
-}
-
-Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
-                    const Tensor& positions, Device device) {
-  if (positions) RINGLET_CHECK_EQ(positions.device(), device, "[dropout] device of the positions");
-  const RowDropout drops = row_dropout("dropout", key, positions, rows);
-  Tensor out = empty({rows, columns}, DType::u8, device);
-  if (out.numel() > 0)
-    dropout_mask_kernel({out.mutable_bytes(), nullptr, rows, columns, drops, DType::u8}, device);
   return out;
 }
 

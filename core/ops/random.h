@@ -41,7 +41,8 @@ RINGLET_HOST_DEVICE PhiloxKey key_of(const Dropout& dropout) {
 }
 /// Throws "[op] ..." unless 0 <= p < 1.
 Dropout dropout_of(const char* op, const DropoutKey& key);
-/// The same of attention weights: the threshold's lower half is 0.
+/// The same of attention weights: the threshold's lower half is 0. InputError for a p > 0 that
+/// would become 0.
 Dropout weight_dropout(const char* op, const DropoutKey& key);
 
 /// Dropout of rows of activations.
@@ -53,15 +54,14 @@ RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& posi
                        std::int64_t rows);
 
 struct DropoutArgs {
-  void* out;       // (rows, columns); for the mask u8
-  const void* in;  // (rows, columns); not read for the mask
+  void* out;       // (rows, columns)
+  const void* in;  // (rows, columns)
   std::int64_t rows;
   std::int64_t columns;
   RowDropout dropout;
   DType dtype;
 };
 extern Kernel<DropoutArgs> dropout_kernel;
-extern Kernel<DropoutArgs> dropout_mask_kernel;
 
 /// low + (high - low) u with u in [0, 1) a multiple of 2^-24. Draws from `generator`.
 Tensor uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32,
@@ -74,8 +74,5 @@ Tensor normal(Shape shape, double mean = 0, double std = 1, DType dtype = DType:
 /// indices, (row, 0) if undefined. The gradient is the same op on the output's gradient. Throws
 /// unless 0 <= p < 1. Floating dtypes.
 Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions = {});
-/// The mask of dropout for (rows, columns): u8, 1 if kept.
-Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
-                    const Tensor& positions = {}, Device device = default_device());
 
 }  // namespace ringlet

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/core/ops/axis_sizes.h"
+#include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet {
 
@@ -25,7 +26,27 @@ Tensor reduce_run(ReduceOp op, const Tensor& x, int first, int last) {
   return out;
 }
 
+// The smallest index along `axis` of an element that equals the extreme one, or is NaN as that is.
+Tensor arg(const char* op, ReduceOp extreme, const Tensor& x, int axis, bool keepdim) {
+  axis = x.shape().index(axis);
+  const std::int64_t n = x.size(axis);
+  RINGLET_CHECK(n > 0, "[", op, "] no elements along axis ", axis, " of ", x.shape());
+  const Tensor found = maximum(eq(x, reduce(extreme, x, {axis}, true)), ne(x, x));
+  Shape line = Shape{1};
+  while (line.dim() < x.dim()) line = line.inserted(0, 1);
+  const auto end = static_cast<double>(n);
+  const Tensor index = arange(0, end, 1, DType::f64, x.device()).view(line.with(axis, n));
+  return min(where(found, index, scalar_like(end, index)), {axis}, keepdim).to(DType::i64);
+}
+
 }  // namespace
+
+Tensor argmax(const Tensor& x, int axis, bool keepdim) {
+  return arg("argmax", ReduceOp::max, x, axis, keepdim);
+}
+Tensor argmin(const Tensor& x, int axis, bool keepdim) {
+  return arg("argmin", ReduceOp::min, x, axis, keepdim);
+}
 
 Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim) {
   if (axes.empty())

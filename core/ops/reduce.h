@@ -38,6 +38,11 @@ inline Tensor min(const Tensor& x, std::vector<int> axes = {}, bool keepdim = fa
   return reduce(ReduceOp::min, x, std::move(axes), keepdim);
 }
 
+/// The index (i64) of the largest or smallest element along `axis`; throws if the axis is empty.
+/// The first of equal elements wins; NaN wins over all numbers, as in PyTorch.
+Tensor argmax(const Tensor& x, int axis, bool keepdim = false);
+Tensor argmin(const Tensor& x, int axis, bool keepdim = false);
+
 /// Sums over the dimensions along which `shape` broadcasts to x's: the gradient of broadcasting.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 

@@ -1,6 +1,6 @@
 #include "ringlet/models/losses/batch_hard_triplet_loss.h"
 
-#include "ringlet/core/ops/topk.h"
+#include "ringlet/core/ops/reduce.h"
 #include "ringlet/models/losses/columns.h"
 
 namespace ringlet::models {

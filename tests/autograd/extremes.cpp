@@ -8,7 +8,6 @@
 #include "ringlet/autograd/functions/layer_norm.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/autograd/functions/softmax.h"
-#include "ringlet/core/ops/topk.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

@@ -242,6 +242,15 @@ TEST_CASE("sentences that do not tile the tokens are named") {
   }
 }
 
+TEST_CASE("a dropout of attention too small for its 16 bits is refused") {
+  const Tensor qkv = zeros({2, 12}), cu_seqlens = tensor<std::int32_t>({0, 2});
+  const auto with = [&](float p) { attention(qkv, cu_seqlens, {.dropout = {.p = p, .seed = 1}}); };
+  CHECK_NOTHROW(with(0x1p-17f));
+  CHECK_THROWS_WITH_AS(with(0x1p-18f),
+                       "[attention] p is 3.8147e-06, expected 0 or at least 2^-17, 7.62939e-06",
+                       InputError);
+}
+
 TEST_CASE("some heads of a layer have the dropout of these heads in the whole layer") {
   const GeneratorGuard guard({.seed = 1});
   const std::int64_t heads = 6, size = 32, tokens = 75;

@@ -28,6 +28,12 @@ Bytes mask_by_rule(std::int64_t columns, const DropoutKey& key,
   return mask;
 }
 
+// Dropout's mask of (rows, columns): 1 if kept.
+Tensor mask_of(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
+               const Tensor& positions = {}) {
+  return sign(dropout(ones({rows, columns}), key, positions));
+}
+
 }  // namespace
 
 TEST_CASE("a mask follows the counting rule whatever the width") {
@@ -35,14 +41,14 @@ TEST_CASE("a mask follows the counting rule whatever the width") {
   const std::vector<std::int32_t> positions{5, 0, 5, 1, 0x7fffffff, 511};
   for (std::int64_t columns : {1, 4, 15, 16, 17, 31, 32, 33, 64, 100, 128, 193}) {
     CAPTURE(columns);
-    CHECK(dropout_mask(3, columns, key, tensor(positions, {3, 2})).to_vector<std::uint8_t>() ==
+    CHECK(mask_of(3, columns, key, tensor(positions, {3, 2})).to_vector<std::uint8_t>() ==
           mask_by_rule(columns, key, positions));
   }
 }
 
 TEST_CASE("dropout keeps x / (1 - p) under the mask and zero elsewhere, in every dtype") {
   const DropoutKey key{.p = 0.75f, .seed = 2};
-  const Tensor mask = dropout_mask(5, 37, key);
+  const Tensor mask = mask_of(5, 37, key);
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     CAPTURE(dtype);
     const Tensor x = add(uniform({5, 37}), scalar_like(1, zeros({}))).to(dtype);
@@ -55,14 +61,14 @@ TEST_CASE("dropout keeps x / (1 - p) under the mask and zero elsewhere, in every
   CHECK(dropout(zeros({4, 0}), key).shape() == Shape{4, 0});
   CHECK_THROWS_WITH_AS(dropout(x, {.p = 1}), "[dropout] p is 1, expected 0 <= p < 1", Error);
   CHECK_THROWS_AS(dropout(x, key, zeros({2, 2}, DType::i32)), Error);
+  CHECK_THROWS_AS(dropout(x, key, zeros({1, 2}, DType::i32, Device::parse("cpu:1"))), Error);
 }
 
 TEST_CASE("the share of kept elements is 1 - p") {
   // 5 standard deviations of a binomial share.
   constexpr double n = 1000 * 768;
   for (float p : {0.1f, 0.5f}) {
-    const double kept =
-        sum(dropout_mask(1000, 768, {.p = p, .seed = 4}).to(DType::f64)).item<double>();
+    const double kept = sum(mask_of(1000, 768, {.p = p, .seed = 4}).to(DType::f64)).item<double>();
     CHECK(std::abs(kept / n - (1 - p)) < 5 * std::sqrt(p * (1 - p) / n));
   }
 }

@@ -115,9 +115,9 @@ TEST_CASE("sums go in the order of the index, the same on any number of threads"
   });
 }
 
-TEST_CASE("scatter follows its definition on every axis, the last of several stays") {
+TEST_CASE("scatter_add follows its definition on every axis") {
   const Shape shape{4, 5, 3};
-  for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::i64})
+  for (const DType dtype : {DType::f32, DType::f64})
     for (int axis = 0; axis < 3; ++axis) {
       // The size of x, then shorter along every axis.
       for (const Shape& part : {shape, Shape{2, 3, 2}}) {
@@ -135,18 +135,18 @@ TEST_CASE("scatter follows its definition on every axis, the last of several sta
             for (std::int64_t k = 0; k < part[2]; ++k, ++n) {
               std::int64_t at[]{i, j, k};
               at[axis] = index[static_cast<std::size_t>(n)];
-              expected[static_cast<std::size_t>((at[0] * shape[1] + at[1]) * shape[2] + at[2])] =
+              expected[static_cast<std::size_t>((at[0] * shape[1] + at[1]) * shape[2] + at[2])] +=
                   values[static_cast<std::size_t>(n)];
             }
         for (const DType of_index : {DType::i32, DType::i64})
-          CHECK(scatter(x, axis, tensor<std::int64_t>(index, part).to(of_index), source)
+          CHECK(scatter_add(x, axis, tensor<std::int64_t>(index, part).to(of_index), source)
                     .to_vector<double>() == expected);
         CHECK(x.to_vector<double>() == counted(shape, dtype).to_vector<double>());
       }
     }
   Tensor x = counted({3, 2});
-  CHECK_THROWS_AS(scatter_(x, 0, tensor<std::int64_t>({0, 1}, {1, 2}), zeros({2, 2})), Error);
-  scatter_(x, 1, empty({0, 2}, DType::i64), empty({0, 2}));
+  CHECK_THROWS_AS(scatter_add_(x, 0, tensor<std::int64_t>({0, 1}, {1, 2}), zeros({2, 2})), Error);
+  scatter_add_(x, 1, empty({0, 2}, DType::i64), empty({0, 2}));
   CHECK(x.to_vector() == counted({3, 2}).to_vector());
 }
 
@@ -161,8 +161,6 @@ TEST_CASE_FIXTURE(OnCpu, "a bad index is named, and nothing is written") {
                     "[index_add_] index 3 is out of range for size 3");
   CHECK_THROWS_WITH(scatter_add_(out, 0, tensor<std::int64_t>({1, 3}, {1, 2}), ones({1, 2})),
                     "[scatter_add_] index 3 is out of range for size 3");
-  CHECK_THROWS_WITH(scatter_(out, 0, tensor<std::int64_t>({1, 3}, {1, 2}), ones({1, 2})),
-                    "[scatter_] index 3 is out of range for size 3");
   CHECK(out.to_vector() == x.to_vector());
 }
 
@@ -186,8 +184,7 @@ TEST_CASE("sums and writes take a source that lies in what they change") {
   const Tensor places = tensor<std::int64_t>({1, 1, 2, 2, 3, 3}, {3, 2});
   const std::function<void(Tensor&, const Tensor&)> writes[] = {
       [&](Tensor& out, const Tensor& source) { index_add_(out, 0, index, source); },
-      [&](Tensor& out, const Tensor& source) { scatter_add_(out, 0, places, source); },
-      [&](Tensor& out, const Tensor& source) { scatter_(out, 0, places, source); }};
+      [&](Tensor& out, const Tensor& source) { scatter_add_(out, 0, places, source); }};
   for (const auto& write : writes) {
     Tensor out = rows.clone(), expected = rows.clone();
     write(expected, rows.slice(0, 3));

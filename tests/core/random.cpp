@@ -101,13 +101,4 @@ TEST_CASE("draws and dropout are these bits on every instruction set") {
   const Tensor x = uniform({67, 45}, -1, 1, DType::f32, {}, generator);
   CHECK(hash(x) == 13083690321300874760u);
   CHECK(hash(dropout(x, {.p = 0.3f, .seed = 7, .step = 2, .site = 3})) == 6849598898133491431u);
-  CHECK(hash(dropout_mask(67, 45, {.p = 0.3f, .seed = 7, .step = 2, .site = 3})) ==
-        8331764219171718099u);
-}
-
-TEST_CASE("a mask is drawn where its positions are") {
-  const Tensor positions = zeros({3, 2}, DType::i32).to(Device{});
-  const DropoutKey key{.p = 0.5f, .seed = 1};
-  CHECK(dropout_mask(3, 4, key, positions, Device{}).shape() == Shape{3, 4});
-  CHECK_THROWS_AS(dropout_mask(3, 4, key, positions, Device::parse("cpu:1")), Error);
 }

@@ -4,6 +4,7 @@
 
 #include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/index.h"
 #include "threads.h"
 
 using namespace ringlet;
@@ -61,6 +62,31 @@ TEST_CASE("columns in more tiles than a grid has blocks") {
   for (std::size_t i = 0; i < expected.size(); ++i)
     expected[i] = static_cast<float>(9 * (27 * (i / 3) + i % 3) + 3 * 36);
   CHECK(reduce(ReduceOp::sum, x, {1}).to_vector() == expected);
+}
+
+TEST_CASE("argmax and argmin: the first of equal elements, NaN above all") {
+  using Ints = std::vector<std::int64_t>;
+  const Tensor x = tensor<float>({1, 3, 3, 2, 2, -1}, {2, 3});
+  CHECK(argmax(x, 1).to_vector<std::int64_t>() == Ints{1, 0});
+  CHECK(argmax(x, 0).to_vector<std::int64_t>() == Ints{1, 0, 0});
+  CHECK(argmin(x, -1).to_vector<std::int64_t>() == Ints{0, 2});
+  CHECK(argmax(x, 1, true).shape() == Shape{2, 1});
+  CHECK(argmax(tensor({-0.f, 0.f}), 0).item<std::int64_t>() == 0);
+  const Tensor nan = tensor({1.f, NAN, INFINITY, NAN});
+  CHECK(argmax(nan, 0).item<std::int64_t>() == 1);
+  CHECK(argmin(nan, 0).item<std::int64_t>() == 1);
+  CHECK(argmax(empty({0, 3}), 1).shape() == Shape{0});
+  CHECK_THROWS_WITH(argmax(empty({0, 3}), 0), "[argmax] no elements along axis 0 of (0, 3)");
+}
+
+TEST_CASE("argmax equals PyTorch, and is the first of topk") {
+  const Oracle ops("ops");
+  for (const std::string& c : ops.cases("argmax"))
+    check_close(argmax(ops.tensor(c + "/x"), static_cast<int>(ops.scalar(c + "/axis"))),
+                ops.tensor(c + "/y"), 0, c);
+  for (const std::string& c : ops.cases("topk"))
+    check_close(argmax(ops.tensor(c + "/x"), -1, true), narrow(ops.tensor(c + "/indices"), 1, 0, 1),
+                0, c);
 }
 
 TEST_CASE("sum_to undoes broadcasting") {

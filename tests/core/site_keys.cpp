@@ -33,7 +33,6 @@ std::vector<Draw> draws() {
   };
   return {
       {"dropout", [=](const DropoutKey& key) { return dropout(x, key); }},
-      {"dropout_mask", [](const DropoutKey& key) { return dropout_mask(5, 48, key); }},
       {"residual_dropout_layer_norm",
        [=](const DropoutKey& key) {
          return residual_dropout_layer_norm(x, other, key, {}, weight, bias, 1e-5).y;
@@ -96,10 +95,10 @@ TEST_CASE("a site's key keeps its place, and new sites come beside it") {
   Generator generator{1, 1, 0};
   generator.keys = &keys;
   const auto mask = [&](std::uint32_t site) {
-    return dropout_mask(2, 64, generator.dropout_key(0.5f, site)).to_vector();
+    return dropout(ones({2, 64}), generator.dropout_key(0.5f, site)).to_vector();
   };
   const auto by_value = [&](std::uint32_t site) {
-    return dropout_mask(2, 64, {0.5f, generator.seed, generator.step, site}).to_vector();
+    return dropout(ones({2, 64}), {0.5f, generator.seed, generator.step, site}).to_vector();
   };
   const PhiloxKey* first = generator.dropout_key(0.5f, 10).at;
   for (int step = 1; step < 4; ++step) {

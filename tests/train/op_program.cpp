@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/ops/topk.h"
 #include "ringlet/ringlet.h"
 #include "ringlet/train/evaluators/statistics.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ringlet/core/ops/cross_entropy.h"
-#include "ringlet/core/ops/topk.h"
+#include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/tensor/tensor.h"
 #include "ringlet/train/report/metrics.h"
 

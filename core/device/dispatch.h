@@ -1,4 +1,5 @@
-// From a tag to a C++ type or constant inside a kernel.
+// From a tag to a C++ type or constant inside a kernel. Static, so that kernel files of different
+// instruction sets share no symbol.
 #pragma once
 
 #include <cstdlib>
@@ -7,7 +8,7 @@
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/kernel.h"
 
-namespace ringlet::cpu::RINGLET_ISA {
+namespace ringlet {
 
 /// Calls body.template operator()<T>() for the floating types that kernels compute on.
 template <class Body>
@@ -72,10 +73,10 @@ static inline void dispatch_value(decltype(kLast) value, Body&& body) {
   (std::make_integer_sequence<int, static_cast<int>(kLast) + 1>());
 }
 
-/// Sets X<T>(args, device) as X's kernel for args.dtype, a floating type.
-#define RINGLET_SET_FLOATING(X)                                                \
-  X##_kernel.set(DeviceType::cpu, [](const auto& args, Device device) {        \
+/// Sets X<T>(args, device) as X's kernel for args.dtype, a floating type, on cpu or cuda.
+#define RINGLET_SET_FLOATING(type, X)                                          \
+  X##_kernel.set(DeviceType::type, [](const auto& args, Device device) {       \
     dispatch_floating(#X, args.dtype, [&]<class T>() { X<T>(args, device); }); \
   })
 
-}  // namespace ringlet::cpu::RINGLET_ISA
+}  // namespace ringlet
