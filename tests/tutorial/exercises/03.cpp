@@ -13,7 +13,7 @@ void descend(nn::Module& module, double rate) {
   }
 }
 
-// 2. The share of rows whose largest logit is at the label: logits (N, C), labels (N) i64.
+// 2. The share of rows with their largest logit at the label: logits (N, C), labels (N) i64.
 double accuracy(const Tensor& logits, const Tensor& labels) {
   // gap: argmax(logits, -1) has the guesses; eq has 1 where they are right.
   return mean(eq(argmax(logits, -1), labels).to(DType::f64)).item<double>();

@@ -1,4 +1,4 @@
-// Runs the checks of all exercises, or of those whose file's name contains the argument.
+// Runs the checks of all exercises, or those of the files with a name that contains the argument.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
