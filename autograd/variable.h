@@ -9,10 +9,13 @@
 
 #include "ringlet/core/tensor/tensor.h"
 
+namespace ringlet::nn {
+struct LeafSlice;
+}
+
 namespace ringlet::autograd {
 
 class LeafObserver;
-struct LeafSlice;
 class Node;
 struct VariableState;
 
@@ -90,8 +93,8 @@ struct VariableState {
   bool applied = false;   // an optimizer's step has used it; no write since
   bool partial = false;   // one device's or rank's part of a sum still to be computed
   std::vector<std::weak_ptr<const std::function<void()>>> hooks;
-  std::weak_ptr<LeafObserver> observer;    // see leaf_observer.h
-  std::shared_ptr<const LeafSlice> slice;  // the whole tensor that this is a slice of, or null
+  std::weak_ptr<LeafObserver> observer;        // see leaf_observer.h
+  std::shared_ptr<const nn::LeafSlice> slice;  // the whole tensor that this is a slice of, or null
 };
 
 struct BackwardOptions {

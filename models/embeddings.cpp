@@ -49,7 +49,7 @@ std::int64_t Embeddings::pieces(nn::SliceKind kind) const {
 }
 
 void Embeddings::slice(nn::SliceKind, const nn::SlicesPtr& slices, const nn::Sliceable::Cut& cut) {
-  if (slices->ranks()->size() == 1) return;
+  if (slices->group().size() == 1) return;
   cut(word_, 0);
   slices_ = slices;
 }
@@ -58,7 +58,7 @@ void Embeddings::slice(nn::SliceKind, const nn::SlicesPtr& slices, const nn::Sli
 Variable Embeddings::words_of_all_ranks(const Tensor& ids) const {
   const std::int64_t words = word_.size(0);
   const std::int64_t begin =
-      autograd::slice_edge(config_.vocab_size, slices_->number(0), slices_->count());
+      nn::slice_edge(config_.vocab_size, slices_->number(0), slices_->count());
   const Tensor from_begin = sub(ids, scalar_like(static_cast<double>(begin), ids));
   const bool first = begin == 0, last = begin + words == config_.vocab_size;
   Tensor mine = from_begin;  // an id of no word stays outside of the table, where it is an error

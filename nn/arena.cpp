@@ -26,19 +26,12 @@ std::vector<std::reference_wrapper<const PlacedParameter>> Arena::parameters() c
   return all;
 }
 
-Tensor take_units(std::span<const Unit> units, std::int64_t begin, std::int64_t end) {
-  const Parameter& first = units.front().parameters.front().parameter;
-  Tensor data = zeros({end - begin}, first.dtype(), first.device());  // norms include the padding
-  for (const Unit& unit : units)
-    for (const PlacedParameter& placed : unit.parameters) {
-      Tensor place = placed.in(data, begin);
-      place.copy_(placed.parameter.tensor());
-      placed.parameter.set_tensor(place);
-    }
-  return data;
+std::pair<const Unit*, const PlacedParameter*> Arena::find(const Parameter& parameter) const {
+  for (const Unit& unit : units_)
+    for (const PlacedParameter& placed : unit.parameters)
+      if (placed.parameter == parameter) return {&unit, &placed};
+  fail("[module] '", parameter.name(), "' is no parameter of the packed module");
 }
-
-void Arena::take_data() { data_ = take_units(units_, 0, numel_); }
 
 const Tensor& Arena::grad() {
   if (grad_.defined() || !data_.defined()) return grad_;
@@ -54,12 +47,6 @@ void Arena::drop_grad() {
     placed.parameter.state()->grad_buffer = Tensor();
     placed.parameter.zero_grad();
   }
-}
-
-std::vector<LocalSlice> Arena::local_slices() {
-  if (sharding_) return sharding_->local_slices();
-  if (!data_.defined()) return {};
-  return {{0, numel(), data_, grad()}};
 }
 
 }  // namespace ringlet::nn

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringlet/core/ops/optimizer.h"
@@ -47,29 +48,17 @@ struct LocalSlice {
   Tensor grad;  // (end - begin)
 };
 
-/// A distribution of an arena over processes ("ranks"), as an optimizer uses it.
-class ArenaShards {
- public:
-  virtual ~ArenaShards() = default;
-  /// This rank's slices, in the order of the arena.
-  virtual std::vector<LocalSlice> local_slices() = 0;
-  /// `blocks`, f64 on the parameters' device, has an entry per norm block of the arena, 0 for the
-  /// blocks of other ranks. Fills in those.
-  virtual void gather_norm_blocks(Tensor& blocks) = 0;
-  /// Called after the local slices were updated.
-  virtual void after_step() {}
-};
-
-/// Moves the parameters of `units` into one tensor, elements [begin, end) of their arena.
-Tensor take_units(std::span<const Unit> units, std::int64_t begin, std::int64_t end);
+class Sharding;
 
 class Arena {
  public:
   /// Gives each parameter its offset; they stay in place until take_data.
   explicit Arena(std::vector<Unit> units);
-  /// Moves all parameters into one tensor.
+  /// Moves all parameters into one tensor, or into one for each run of units on one device. Error
+  /// for a unit on several devices.
   void take_data();
-  const Tensor& data() const { return data_; }  // (n), f32
+  bool is_packed() const { return data_.defined() || !parts_.empty(); }
+  const Tensor& data() const { return data_; }  // (n), f32; undefined on several devices
   /// Gradients (n), f32, allocated by the first call; then every parameter's gradient is written
   /// there.
   const Tensor& grad();
@@ -80,20 +69,25 @@ class Arena {
   std::span<const Unit> units() const { return units_; }
   /// The parameters of all units, each a PlacedParameter.
   std::vector<std::reference_wrapper<const PlacedParameter>> parameters() const;
+  /// The unit that holds `parameter`, and its place there. Error if no unit does.
+  std::pair<const Unit*, const PlacedParameter*> find(const Parameter& parameter) const;
   std::int64_t numel() const { return numel_; }
 
-  /// Empty if the whole arena is local.
-  const std::shared_ptr<ArenaShards>& sharding() const { return sharding_; }
-  void set_sharding(std::shared_ptr<ArenaShards> sharding) { sharding_ = std::move(sharding); }
-  /// One slice, the whole arena, unless it is sharded.
+  /// The strategy over several ranks; null if there is none.
+  const std::shared_ptr<Sharding>& sharding() const { return sharding_; }
+  void set_sharding(std::shared_ptr<Sharding> sharding) { sharding_ = std::move(sharding); }
+  /// This rank's slices, in the order of the arena: without a strategy one for each device.
   std::vector<LocalSlice> local_slices();
 
  private:
+  void take_part(std::span<const Unit> units, std::int64_t end);  // on one device
+
   std::vector<Unit> units_;
   std::int64_t numel_ = 0;
   Tensor data_;
   Tensor grad_;
-  std::shared_ptr<ArenaShards> sharding_;
+  std::vector<LocalSlice> parts_;  // on several devices
+  std::shared_ptr<Sharding> sharding_;
 };
 
 /// Moves all parameters below `module` into one arena: units in the module's order, parameters in

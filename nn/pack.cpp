@@ -1,9 +1,8 @@
-// Which parameters are packed, and into which units.
+// Which parameters are packed, and into which units; the slices of packed ones.
 #include <algorithm>
 #include <set>
 
-#include "ringlet/nn/device_parts.h"
-#include "ringlet/nn/place.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::nn {
 namespace {
@@ -54,7 +53,7 @@ std::shared_ptr<Arena> lay_out(Module& module, const UnitPolicy& policy, bool on
   if (const std::shared_ptr<Arena>& arena = module.arena();
       arena && already_packed(*arena, parameters)) {
     if (policy.is_default() || same_units(cut_units(module, policy), arena->units())) return arena;
-    RINGLET_CHECK(!arena->data().defined() && !arena->sharding(),
+    RINGLET_CHECK(!arena->is_packed() && !arena->sharding(),
                   "[pack] the module was cut into other units than are asked for now; choose them "
                   "before its optimizer and its strategy are made");
   }
@@ -68,6 +67,28 @@ std::shared_ptr<Arena> lay_out(Module& module, const UnitPolicy& policy, bool on
   return module.arena();
 }
 
+Device device_of(const Unit& unit) {
+  const Parameter& first = unit.parameters.front().parameter;
+  for (const PlacedParameter& placed : unit.parameters)
+    RINGLET_CHECK(placed.parameter.device() == first.device(), "[pack] ", placed.name, " is on ",
+                  placed.parameter.device(), ", ", unit.parameters.front().name,
+                  " of the same unit on ", first.device());
+  return first.device();
+}
+
+/// Moves the parameters of `units` into one tensor, elements [begin, end) of their arena.
+Tensor take_units(std::span<const Unit> units, std::int64_t begin, std::int64_t end) {
+  const Parameter& first = units.front().parameters.front().parameter;
+  Tensor data = zeros({end - begin}, first.dtype(), first.device());  // norms include the padding
+  for (const Unit& unit : units)
+    for (const PlacedParameter& placed : unit.parameters) {
+      Tensor place = placed.in(data, begin);
+      place.copy_(placed.parameter.tensor());
+      placed.parameter.set_tensor(place);
+    }
+  return data;
+}
+
 }  // namespace
 
 std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy) {
@@ -76,13 +97,44 @@ std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy) {
 
 std::shared_ptr<Arena> pack(Module& module) {
   std::shared_ptr<Arena> arena = lay_out(module, {}, /*one_device=*/false);
-  if (arena->data().defined() || arena->sharding() || arena->numel() == 0) return arena;
-  if (on_several_devices(module)) {
-    arena->set_sharding(std::make_shared<DeviceParts>(*arena));
-  } else {
-    arena->take_data();
-  }
+  if (!arena->is_packed() && !arena->sharding() && arena->numel() > 0) arena->take_data();
   return arena;
+}
+
+void Arena::take_data() {
+  const std::span<const Unit> units = units_;
+  std::vector<Device> devices;
+  for (const Unit& unit : units) devices.push_back(device_of(unit));
+  if (std::ranges::count(devices, devices.front()) == std::ssize(devices)) {
+    data_ = take_units(units, 0, numel_);
+    return;
+  }
+  for (std::size_t first = 0, last = 0; first < units.size(); first = last) {
+    while (last < units.size() && devices[last] == devices[first]) ++last;
+    take_part(units.subspan(first, last - first), last < units.size() ? units[last].begin : numel_);
+  }
+}
+
+void Arena::take_part(std::span<const Unit> units, std::int64_t end) {
+  const std::int64_t begin = units.front().begin;
+  const Tensor data = take_units(units, begin, end), grad = zeros_like(data);
+  parts_.push_back({begin, end, data, grad});
+  for (const Unit& unit : units)
+    for (const PlacedParameter& placed : unit.parameters)
+      placed.parameter.set_grad_buffer(placed.in(grad, begin));
+}
+
+std::vector<LocalSlice> Arena::local_slices() {
+  if (sharding_) return sharding_->local_slices();
+  if (data_.defined()) return {{0, numel(), data_, grad()}};
+  auto part = parts_.begin();
+  for (const PlacedParameter& placed : parameters()) {
+    if (parts_.empty()) break;
+    while (part->end <= placed.offset) ++part;
+    RINGLET_CHECK(placed.parameter.tensor().storage() == part->data.storage(), "[pack] '",
+                  placed.name, "' was packed into another arena");
+  }
+  return parts_;
 }
 
 }  // namespace ringlet::nn

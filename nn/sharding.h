@@ -2,40 +2,33 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/nn/arena.h"
-#include "ringlet/nn/batch_peers.h"
 #include "ringlet/nn/slices.h"
 
 namespace ringlet::nn {
 
 /// A strategy over several ranks. It observes every parameter of its arena.
-class Sharding : public autograd::LeafObserver, public ArenaShards {
+class Sharding : public autograd::LeafObserver {
  public:
-  /// The rank of this process; rank 0 makes folders and writes what is not sharded.
-  virtual int rank() const = 0;
-  /// The number of ranks, over which gradients are summed.
-  virtual int size() const = 0;
+  /// `world`: all ranks that hold the module or parts of it; its rank 0 makes folders and writes
+  /// what is not sharded. `group`: of these, the ranks with different rows, over which gradients
+  /// are summed.
+  Sharding(Arena& arena, comm::Group world, comm::Group group)
+      : arena_(&arena), world_(std::move(world)), group_(std::move(group)) {}
+  const Arena& arena() const { return *arena_; }
+  const comm::Group& world() const { return world_; }
+  const comm::Group& group() const { return group_; }
   /// Whether the sum is divided by the number of ranks.
-  virtual bool averages() const = 0;
-  virtual void barrier() = 0;
-  /// The same ranks, for losses over rows of all of them.
-  virtual std::shared_ptr<BatchPeers> peers() = 0;
-  /// This rank's place among those that hold the same data, each of which writes a part of it.
-  struct Replica {
-    int index = 0;
-    int count = 1;
-  };
-  virtual Replica replica() const { return {}; }
-  /// Gathers a few bytes of every rank, in rank order.
-  virtual std::vector<std::string> all_gather_bytes(const std::string& mine) = 0;
+  bool averages() const { return average_; }
+  /// The ranks that hold the same data as this one. Each writes a part of it.
+  virtual const comm::Group& replicas() const = 0;
   /// The number of forwards that each rank must run if this one has `n`: the maximum over all ranks
   /// if forwards are collective, else n.
-  virtual std::int64_t forwards_together(std::int64_t n) { return n; }
+  virtual std::int64_t forwards_together(std::int64_t n) const { return n; }
   /// The whole parameters of a unit, (end - begin), gathered from all ranks. Collective unless they
   /// are local already.
   virtual Tensor whole_unit(const Unit& unit) = 0;
@@ -44,8 +37,20 @@ class Sharding : public autograd::LeafObserver, public ArenaShards {
     check_shape("assign", parameter.name().c_str(), value, parameter.shape());
     parameter.mutable_tensor().copy_(value);
   }
-  /// The unit that holds `parameter`, and its place there.
-  virtual std::pair<const Unit*, const PlacedParameter*> find(const Parameter& parameter) const = 0;
+
+  // ---- for optimizers ----
+  /// This rank's slices, in the order of the arena.
+  virtual std::vector<LocalSlice> local_slices() = 0;
+  /// `blocks`, f64 on the parameters' device, has an entry per norm block of the arena, 0 for the
+  /// blocks of other ranks. Fills in those.
+  virtual void gather_norm_blocks(Tensor& /*blocks*/) {}
+  /// Called after the local slices were updated.
+  virtual void after_step() {}
+
+ protected:
+  Arena* arena_;
+  comm::Group world_, group_;
+  bool average_ = false;
 };
 
 /// The strategy that distributes the parameters of `module`; empty if there is none.
@@ -60,7 +65,7 @@ inline std::shared_ptr<Sharding> sharding_of(const Module& module) {
 class WholeParameters {
  public:
   explicit WholeParameters(const Module& module)
-      : sharding_(sharding_of(module)), slice_ranks_(slice_ranks(module)) {}
+      : sharding_(sharding_of(module)), slices_(slice_group(module)) {}
   /// Valid until the next call.
   Tensor operator()(const Parameter& parameter) {
     const Tensor mine = unsharded(parameter);
@@ -69,18 +74,18 @@ class WholeParameters {
   }
   /// Whether this rank writes files.
   bool writes() const {
-    return (!sharding_ || sharding_->rank() == 0) && (!slice_ranks_ || slice_ranks_->rank() == 0);
+    return (!sharding_ || sharding_->world().rank() == 0) && slices_.rank() == 0;
   }
   /// Returns when every rank has called it.
   void barrier() const {
-    if (sharding_) sharding_->barrier();
-    if (slice_ranks_) slice_ranks_->barrier();
+    if (sharding_) sharding_->world().barrier();
+    slices_.barrier();
   }
 
  private:
   Tensor unsharded(const Parameter& parameter) {
     if (!sharding_) return parameter.tensor();
-    const auto [unit, placed] = sharding_->find(parameter);
+    const auto [unit, placed] = sharding_->arena().find(parameter);
     if (unit != unit_) {
       whole_ = Tensor();  // only one unit is whole at a time
       whole_ = sharding_->whole_unit(*unit);
@@ -90,7 +95,7 @@ class WholeParameters {
   }
 
   std::shared_ptr<Sharding> sharding_;
-  std::shared_ptr<SliceRanks> slice_ranks_;
+  comm::Group slices_;
   const Unit* unit_ = nullptr;
   Tensor whole_;  // of that unit
 };

@@ -3,53 +3,38 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/slices.h"
+#include "ringlet/nn/leaf_slice.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::nn {
 
-using autograd::LeafSlice;
-using autograd::SliceRanks;
-
 /// How a model's layers are cut: one slice per rank or, in the reference mode, several on one rank.
+/// Ranks call the same functions in the same order, and so do their backwards.
 class LayerSlices {
  public:
   LayerSlices() = default;  // one slice, which is all
   /// `here` is the number of slices that each rank computes, 1 if there are several ranks. With
-  /// `sequence`, rank r has slice r of the rows of activations outside of the slices.
-  LayerSlices(std::shared_ptr<SliceRanks> ranks, int here, bool sequence = false)
-      : ranks_(std::move(ranks)), here_(here), keep_(sequence ? Keep::own_rows : Keep::all) {
-    RINGLET_CHECK(here == 1 || ranks_->size() == 1, "[slices] ", here, " on each of ",
-                  ranks_->size(), " ranks");
-  }
-  int count() const { return ranks_ ? ranks_->size() * here_ : 1; }
+  /// `sequence`, rank r has slice r of the rows of activations outside of the slices (sequence
+  /// parallelism, Korthikanti et al. 2022).
+  LayerSlices(comm::Group group, int here, bool sequence = false);
+
+  const comm::Group& group() const { return group_; }
+  int count() const { return group_.size() * here_; }
   int here() const { return here_; }
   /// The number, among all, of slice `i` of those here.
-  int number(int i) const { return ranks_ ? ranks_->rank() + i : 0; }
-  const std::shared_ptr<SliceRanks>& ranks() const { return ranks_; }
+  int number(int i) const { return group_.rank() + i; }
 
-  /// x for each slice here, see autograd::slice_inputs; `rows` are those of x on all ranks.
-  std::vector<Variable> inputs(const Variable& x, std::int64_t rows = -1) const {
-    if (keep_ == Keep::all) return autograd::slice_inputs(x, x.tensor(), here_, ranks_);
-    RINGLET_CHECK(rows >= 0, "[slices] of an unknown number of rows");
-    return autograd::slice_inputs(x, autograd::gather_rows(x.tensor(), rows, ranks_), here_, ranks_,
-                                  keep_);
-  }
-  /// See autograd::slice_sum.
-  Variable sum(const std::vector<Variable>& partial, const Variable& bias = {}) const {
-    return autograd::slice_sum(partial, keep_ == Keep::all ? std::vector{bias} : copies(bias),
-                               ranks_, keep_);
-  }
+  /// x for each slice here (Megatron-LM's f): its gradient is the sum of the slices' and the
+  /// ranks'. `rows` are those of x on all ranks.
+  std::vector<Variable> inputs(const Variable& x, std::int64_t rows = -1) const;
+  /// The sum of the slices' partial results (R, C), in order, and then of the ranks' (Megatron-LM's
+  /// g), plus `bias` (C).
+  Variable sum(const std::vector<Variable>& partial, const Variable& bias = {}) const;
   /// Slice `i` of a parameter or an activation, which among several ranks it already is.
-  Variable part(const Variable& whole, int axis, int i) const {
-    if (!whole || here_ == 1) return whole;
-    const std::int64_t n = whole.size(axis), begin = autograd::slice_edge(n, i, here_);
-    return autograd::narrow(whole, axis, begin, autograd::slice_edge(n, i + 1, here_) - begin);
-  }
+  Variable part(const Variable& whole, int axis, int i) const;
   /// f(i) of each slice `i` here, joined along `axis`.
   template <class F>
   Variable join(int axis, const F& f) const {
@@ -60,28 +45,24 @@ class LayerSlices {
 
   // ---- sequence parallelism, on the rows outside of the slices ----
 
-  Variable own_rows(const Variable& x) const {
-    return !ranks_ || ranks_->size() == 1 ? x : autograd::own_rows(x, ranks_);
-  }
-  Variable all_rows(const Variable& x, std::int64_t rows) const {
-    return !ranks_ || ranks_->size() == 1 ? x : autograd::all_rows(x, rows, ranks_);
-  }
+  /// This rank's slice of x's rows. The gradient is gathered.
+  Variable own_rows(const Variable& x) const;
+  /// The `rows` rows of all ranks. All ranks have the same gradient of them.
+  Variable all_rows(const Variable& x, std::int64_t rows) const;
   /// The rows of slice `i` of those here.
-  Tensor rows_of(const Tensor& all, int i) const {
-    return all ? autograd::slice_rows(all, number(i), count()) : all;
-  }
+  Tensor rows_of(const Tensor& all, int i) const;
   /// A parameter for the rows of each slice here: its gradient is the sum of theirs, in order. They
   /// are copies, because backward would keep memory that FSDP takes back.
-  std::vector<Variable> copies(const Variable& parameter) const {
-    if (!parameter || count() == 1) return {parameter};
-    return autograd::slice_inputs(parameter, parameter.tensor().clone(), here_, ranks_);
-  }
+  std::vector<Variable> copies(const Variable& parameter) const;
 
  private:
-  using Keep = autograd::Keep;
-  std::shared_ptr<SliceRanks> ranks_;
+  std::vector<Variable> each(const Variable& x, const Tensor& value, bool sequence) const;
+  Tensor gather_rows(const Tensor& mine, std::int64_t rows) const;
+  Tensor sum_over(std::vector<Tensor> parts, bool sequence) const;
+
+  comm::Group group_;
   int here_ = 1;
-  Keep keep_ = Keep::all;
+  bool sequence_ = false;
 };
 
 using SlicesPtr = std::shared_ptr<const LayerSlices>;
@@ -122,11 +103,11 @@ inline Tensor slice_of(const Parameter& parameter, const Tensor& value) {
   const auto& slice = parameter.state()->slice;
   return slice ? slice->of(value) : value;
 }
-/// The ranks that hold slices of some of the parameters; null if all are whole.
-inline std::shared_ptr<SliceRanks> slice_ranks(const Module& module) {
+/// The ranks that hold slices of some of the parameters; a group of one if all are whole.
+inline comm::Group slice_group(const Module& module) {
   for (const Parameter& parameter : module.parameters())
-    if (const auto& slice = parameter.state()->slice) return slice->ranks;
-  return nullptr;
+    if (const auto& slice = parameter.state()->slice) return slice->group;
+  return {};
 }
 
 }  // namespace ringlet::nn

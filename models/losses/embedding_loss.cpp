@@ -46,12 +46,16 @@ Variable EmbeddingLoss::embed(const PackedBatch& batch) const {
   return autograd::concat(ordered, 0);
 }
 
-std::shared_ptr<nn::BatchPeers> EmbeddingLoss::peers() const {
-  if (!compares_rows() || negatives_ == Negatives::local || !autograd::grad_enabled())
-    return nullptr;
-  if (peers_) return peers_;
+bool EmbeddingLoss::compares_peers() const {
+  if (!compares_rows() || negatives_ == Negatives::local || !autograd::grad_enabled()) return false;
   const auto sharding = nn::sharding_of(*this);
-  return sharding && sharding->size() > 1 ? sharding->peers() : nullptr;
+  return devices_ || (sharding && sharding->group().size() > 1);
+}
+
+// The ranks or devices whose rows are compared with this batch's.
+comm::Group EmbeddingLoss::peers() const {
+  if (!compares_peers()) return {};
+  return devices_ ? devices_() : nn::sharding_of(*this)->group();
 }
 
 }  // namespace ringlet::models

@@ -1,6 +1,8 @@
 // Losses of sentence embeddings: the encoder, its forwards, and the rows that a loss compares.
 #pragma once
 
+#include <functional>
+
 #include "ringlet/core/base/names.h"
 #include "ringlet/models/losses/global_rows.h"
 #include "ringlet/models/losses/loss.h"
@@ -19,7 +21,7 @@ inline constexpr Names<Negatives, 2> kNegatives{"negatives", {"global", "local"}
 /// whole batch.
 class EmbeddingLoss : public Loss {
  public:
-  bool is_capturable() const override { return !peers(); }
+  bool is_capturable() const override { return !compares_peers(); }
   bool cuts(const PackedBatch& batch) const override { return batch.forward_rows > 0; }
   bool spans_ranks(std::size_t /*dataset*/) const override {
     return compares_rows() && negatives_ == Negatives::global;
@@ -35,8 +37,8 @@ class EmbeddingLoss : public Loss {
 
   const SentenceEncoder& encoder() const { return encoder_; }
   virtual void set_negatives(Negatives negatives) { negatives_ = negatives; }
-  /// The devices that share a batch, where no strategy over ranks does.
-  void set_peers(std::shared_ptr<nn::BatchPeers> peers) { peers_ = std::move(peers); }
+  /// Gives the devices that share a batch, where no strategy over ranks does; called at each use.
+  void set_devices(std::function<const comm::Group&()> devices) { devices_ = std::move(devices); }
 
  protected:
   explicit EmbeddingLoss(SentenceEncoder encoder);
@@ -54,11 +56,12 @@ class EmbeddingLoss : public Loss {
 
  private:
   Variable embed(const PackedBatch& batch) const;
-  std::shared_ptr<nn::BatchPeers> peers() const;
+  bool compares_peers() const;
+  comm::Group peers() const;
 
   SentenceEncoder encoder_;
   Negatives negatives_ = Negatives::global;
-  std::shared_ptr<nn::BatchPeers> peers_;
+  std::function<const comm::Group&()> devices_;
 };
 
 }  // namespace ringlet::models

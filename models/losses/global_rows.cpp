@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ringlet/autograd/functions/index.h"
+#include "ringlet/comm/rows.h"
 
 namespace ringlet::models {
 namespace {
@@ -35,31 +36,29 @@ Tensor on(Device device, const std::vector<std::int64_t>& places) {
 
 }  // namespace
 
-GlobalRows::GlobalRows(std::shared_ptr<nn::BatchPeers> peers, std::int64_t own)
-    : peers_(std::move(peers)), own_(own), size_(own) {
-  if (!peers_) return;
-  counts_ = peers_->all_gather_count(own);
-  begin_ = std::accumulate(counts_.begin(), counts_.begin() + peers_->rank(), std::int64_t{0});
+GlobalRows::GlobalRows(comm::Group group, std::int64_t own)
+    : group_(std::move(group)), counts_(comm::all_gather_count(group_, own)), own_(own) {
+  begin_ = std::accumulate(counts_.begin(), counts_.begin() + group_.rank(), std::int64_t{0});
   size_ = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
 }
 
 Variable GlobalRows::gather(const Variable& embeddings, std::int64_t columns) const {
-  if (!peers_) return embeddings;
+  if (group_.size() == 1) return embeddings;
   Counts sentences = counts_;
   for (std::int64_t& count : sentences) count *= columns;
   const auto places = by_column(counts_, columns);
   const Device device = embeddings.device();
-  const Tensor ranked = peers_->all_gather_rows(embeddings.tensor(), sentences);
+  const Tensor ranked = comm::all_gather_rows(group_, embeddings.tensor(), sentences);
   return autograd::record(
       "gather_rows", index_select(ranked, 0, on(device, places)), {embeddings},
-      [peers = peers_, sentences, back = on(device, inverse(places))](const Tensor& grad,
+      [group = group_, sentences, back = on(device, inverse(places))](const Tensor& grad,
                                                                       autograd::Gradients& grads) {
-        grads[0].set(peers->reduce_scatter_rows(index_select(grad, 0, back), sentences));
+        grads[0].set(comm::reduce_scatter_rows(group, index_select(grad, 0, back), sentences));
       });
 }
 
 Tensor GlobalRows::gather_values(const Tensor& values) const {
-  return peers_ ? peers_->all_gather_rows(values, counts_) : values;
+  return group_.size() == 1 ? values : comm::all_gather_rows(group_, values, counts_);
 }
 
 }  // namespace ringlet::models

@@ -1,20 +1,19 @@
 // The rows that a loss compares: a batch's, or those of all ranks that share a global batch.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
+#include "ringlet/comm/group.h"
 #include "ringlet/models/batch.h"
-#include "ringlet/nn/batch_peers.h"
 
 namespace ringlet::models {
 
 /// Rows are in rank order. Made on all ranks together; so is each gather() and its backward.
 class GlobalRows {
  public:
-  /// `own` rows are this rank's; null `peers`: they are all.
-  GlobalRows(std::shared_ptr<nn::BatchPeers> peers, std::int64_t own);
+  /// `own` rows are this rank's.
+  GlobalRows(comm::Group group, std::int64_t own);
 
   std::int64_t size() const { return size_; }
   std::int64_t own() const { return own_; }
@@ -33,8 +32,8 @@ class GlobalRows {
   }
 
  private:
-  std::shared_ptr<nn::BatchPeers> peers_;  // null: alone
-  std::vector<std::int64_t> counts_;       // of each rank
+  comm::Group group_;
+  std::vector<std::int64_t> counts_;  // of each rank
   std::int64_t own_, begin_ = 0, size_;
 };
 

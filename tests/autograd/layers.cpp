@@ -11,9 +11,9 @@
 #include "ringlet/autograd/functions/max_pool.h"
 #include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/autograd/functions/product_cross_entropy.h"
-#include "ringlet/autograd/functions/slices.h"
 #include "ringlet/autograd/functions/softmax.h"
 #include "ringlet/core/ops/index.h"
+#include "ringlet/nn/slices.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;
@@ -47,19 +47,16 @@ TEST_CASE("gradients of attention over more queries than one block") {
 }
 
 TEST_CASE("gradients of a part in three slices, with a residual") {
-  const auto part = [](const Inputs& in) {
-    const std::vector<Variable> x = slice_inputs(in[0], in[0].tensor(), 3, nullptr);
-    return slice_sum({matmul(x[0], in[1]), matmul(x[1], in[2]), matmul(x[2], in[3])}, {in[4]},
-                     nullptr) +
+  const nn::LayerSlices slices({}, 3), by_rows({}, 3, /*sequence=*/true);
+  const auto part = [&](const Inputs& in) {
+    const std::vector<Variable> x = slices.inputs(in[0]);
+    return slices.sum({matmul(x[0], in[1]), matmul(x[1], in[2]), matmul(x[2], in[3])}, in[4]) +
            in[0];
   };
   CHECK_GRADIENTS(part, input({2, 4}), input({4, 4}), input({4, 4}), input({4, 4}), input({4}));
   // Each slice adds the bias to its share of the rows.
-  const auto by_rows = [](const Inputs& in) {
-    return slice_sum({in[0], in[1], in[2]}, slice_inputs(in[3], in[3].tensor(), 3, nullptr),
-                     nullptr, Keep::own_rows);
-  };
-  CHECK_GRADIENTS(by_rows, input({2, 4}), input({2, 4}), input({2, 4}), input({4}));
+  const auto sum = [&](const Inputs& in) { return by_rows.sum({in[0], in[1], in[2]}, in[3]); };
+  CHECK_GRADIENTS(sum, input({2, 4}), input({2, 4}), input({2, 4}), input({4}));
 }
 
 TEST_CASE("gradients of conv2d") {

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ["core", "autograd", "nn", "models", "comm", "cuda", "train", "bench"]
+FOLDERS = ["core", "cuda", "autograd", "comm", "nn", "models", "train", "bench"]
 SOURCES = {".h", ".cuh", ".cpp", ".cu"}
 CORE = {"core/base", "core/device", "core/tensor", "core/ops", "core/io", "core/threads"}
 # The folders that a folder may include, with those below.
@@ -13,8 +13,8 @@ LOWER = {
     "core/base": set(), "core/device": {"core/base"}, "core/threads": {"core/base", "core/device"},
     "core/tensor": {"core/base", "core/device"}, "core/ops": {"core/base", "core/device", "core/tensor"},
     "core/io": {"core/base", "core/device", "core/tensor"}, "core/cpu": CORE - {"core/io"},
-    "autograd": CORE, "cuda": CORE, "comm": CORE | {"core/cpu", "cuda"}, "nn": CORE | {"autograd"},
-    "models": CORE | {"autograd", "nn"}}
+    "autograd": CORE, "cuda": CORE, "comm": CORE | {"core/cpu", "cuda"}, "nn": CORE | {"autograd", "comm"},
+    "models": CORE | {"autograd", "comm", "nn"}}
 BELOW_TRAIN = CORE | {"core/cpu", "autograd", "cuda", "comm", "nn", "models"}
 ROOMS = ["data", "report", "evaluators", "optimizer", "step", "parallel", "parallel/model", "checkpoint"]  # from the ground
 for i, room in enumerate(ROOMS):

@@ -483,15 +483,16 @@ TEST_CASE("moments that do not fit are refused with both shapes, and nothing is 
 }
 
 TEST_CASE("an optimizer updates its local slices only, and gathers the norm of all") {
-  struct SecondUnit final : nn::ArenaShards {
-    explicit SecondUnit(nn::Arena& arena) : arena(arena) {}
+  struct SecondUnit final : nn::Sharding {
+    explicit SecondUnit(nn::Arena& arena) : nn::Sharding(arena, {}, {}) {}
     std::vector<nn::LocalSlice> local_slices() override {
-      const std::int64_t end = arena.numel();
-      return {{kNormBlock, end, arena.data().slice(kNormBlock, end),
-               arena.grad().slice(kNormBlock, end)}};
+      const std::int64_t end = arena_->numel();
+      return {{kNormBlock, end, arena_->data().slice(kNormBlock, end),
+               arena_->grad().slice(kNormBlock, end)}};
     }
     void gather_norm_blocks(Tensor& blocks) override { blocks.slice(0, 1).fill_(9); }
-    nn::Arena& arena;
+    const comm::Group& replicas() const override { return group_; }
+    Tensor whole_unit(const nn::Unit&) override { return {}; }
   };
   Bag bag;
   const nn::Parameter other = bag.add("other", "weight", ones({2, 1}));

@@ -19,9 +19,9 @@ namespace ringlet::train::checkpoint {
 class Writers {
  public:
   explicit Writers(const nn::Module& module)
-      : sharding_(nn::sharding_of(module)), slice_ranks_(nn::slice_ranks(module)) {}
+      : sharding_(nn::sharding_of(module)), slices_(nn::slice_group(module)) {}
   /// 0 on the one rank that makes the folder.
-  int rank() const { return slice_rank() * size() + (sharding_ ? sharding_->rank() : 0); }
+  int rank() const { return slices_.rank() * size() + (sharding_ ? sharding_->world().rank() : 0); }
 
   /// Runs `body` on every rank and returns rank 0's result. An InputError on one rank is thrown on
   /// all.
@@ -32,8 +32,8 @@ class Writers {
     } catch (const InputError& error) {
       mine = str(kBad, error.what());
     }
-    if (sharding_) mine = first_bad(sharding_->all_gather_bytes(mine), "rank ");
-    if (slice_ranks_) mine = first_bad(slice_ranks_->all_gather_bytes(mine), "tensor rank ");
+    if (sharding_) mine = first_bad(sharding_->world().all_gather_bytes(mine), "rank ");
+    mine = first_bad(slices_.all_gather_bytes(mine), "tensor rank ");
     if (mine[0] == kBad) throw InputError(mine.substr(1));
     return mine.substr(1);
   }
@@ -53,7 +53,7 @@ class Writers {
           slice->for_runs(begin - slot.offset, end - slot.offset, [&](auto at, auto from, auto to) {
             write(slot, s, at, slot.offset + from, slot.offset + to);
           });
-        } else if (slice_rank() == 0) {
+        } else if (slices_.rank() == 0) {
           write(slot, s, begin - slot.offset, begin, end);
         }
       }
@@ -63,8 +63,7 @@ class Writers {
  private:
   static constexpr char kGood = '+', kBad = '-';
 
-  int size() const { return sharding_ ? sharding_->size() : 1; }
-  int slice_rank() const { return slice_ranks_ ? slice_ranks_->rank() : 0; }
+  int size() const { return sharding_ ? sharding_->group().size() : 1; }
 
   /// Rank 0's result, unless one is bad.
   static std::string first_bad(const std::vector<std::string>& all, const char* name) {
@@ -76,13 +75,13 @@ class Writers {
 
   std::pair<std::int64_t, std::int64_t> share(const nn::LocalSlice& slice) const {
     if (!sharding_) return {slice.begin, slice.end};
-    const auto [index, count] = sharding_->replica();
+    const int index = sharding_->replicas().rank(), count = sharding_->replicas().size();
     const std::int64_t n = slice.end - slice.begin;
     return {slice.begin + n * index / count, slice.begin + n * (index + 1) / count};
   }
 
   std::shared_ptr<nn::Sharding> sharding_;
-  std::shared_ptr<nn::SliceRanks> slice_ranks_;
+  comm::Group slices_;
 };
 
 }  // namespace ringlet::train::checkpoint

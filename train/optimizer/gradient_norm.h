@@ -34,7 +34,9 @@ class GradientNorm {
   /// complete, `branch` adds up their squares, while the device's cache has them. launch() does the
   /// others.
   void launch_on(autograd::SideBranch& branch) {
-    if (!is_on() || state_.arena().sharding() || state_.slice_ranks()) return;
+    const nn::Arena& arena = state_.arena();
+    if (!is_on() || arena.sharding() || !arena.data().defined() || state_.slice_group().size() > 1)
+      return;
     blocks_.zero_();
     const auto completed = std::make_shared<Completed>();
     completed_ = completed;
@@ -55,7 +57,7 @@ class GradientNorm {
     for (const nn::Unit& unit : state_.arena().units())
       if (!completed || !is_complete(unit, *completed)) add_up(unit);
     if (const auto& sharding = state_.arena().sharding()) sharding->gather_norm_blocks(blocks_);
-    if (state_.slice_ranks()) state_.slice_ranks()->all_reduce(blocks_);
+    state_.slice_group().all_reduce(blocks_).wait();
     clip_factor_into(clip_, blocks_, max_norm_, check_finite_);
   }
   /// The factor of the gradients, (1) f64; NaN: nothing is updated.
@@ -63,7 +65,8 @@ class GradientNorm {
   /// The squared norms of the gradient's blocks in this slice; undefined if launch() computed none.
   /// Ranks that hold slices of parameters add theirs up, by numbers that are not equal blocks.
   Tensor slice_blocks(const nn::LocalSlice& slice) const {
-    if (!is_on() || state_.slice_ranks() || slice.grad.device() != blocks_.device()) return {};
+    if (!is_on() || state_.slice_group().size() > 1 || slice.grad.device() != blocks_.device())
+      return {};
     return blocks_.slice(slice.begin / kNormBlock, blocks_of(slice.end));
   }
   /// Counts the launched step, and moves this thread's generator to its next step.
@@ -135,8 +138,7 @@ class GradientNorm {
   Tensor counted(const nn::LocalSlice& slice, const nn::Unit& unit, std::int64_t begin,
                  std::int64_t end) const {
     const Tensor all = slice.grad.slice(begin - slice.begin, end - slice.begin);
-    const auto& ranks = state_.slice_ranks();
-    if (!ranks || ranks->rank() == 0) return all;
+    if (state_.slice_group().rank() == 0) return all;
     const Tensor own = all.clone();
     for (const nn::PlacedParameter& placed : unit.parameters) {
       const std::int64_t first = std::max(placed.offset, begin);

@@ -12,7 +12,7 @@ bool decays_by_default(const std::string& name, const Shape& shape) {
 OptimizerState::OptimizerState(nn::Module& module, std::vector<std::string> moment_names)
     : names_(std::move(moment_names)),
       arena_(nn::pack(module)),
-      slice_ranks_(nn::slice_ranks(module)) {
+      slice_group_(nn::slice_group(module)) {
   RINGLET_CHECK(arena_->numel() > 0, "[optimizer] the module has no parameters");
   for (const nn::PlacedParameter& placed : arena_->parameters())
     entries_.push_back({placed, decays_by_default(placed.name, placed.parameter.shape())});
@@ -23,8 +23,8 @@ OptimizerState::OptimizerState(nn::Module& module, std::vector<std::string> mome
 
 std::int64_t OptimizerState::largest_arena() const {
   std::int64_t end = arena_->numel();
-  if (!slice_ranks_) return end;
-  for (int rank = 0; rank < slice_ranks_->size(); ++rank) {
+  if (slice_group_.size() == 1) return end;
+  for (int rank = 0; rank < slice_group_.size(); ++rank) {
     std::int64_t numel = 0;
     for (const nn::Unit& unit : arena_->units()) {
       for (const nn::PlacedParameter& placed : unit.parameters)

@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/nn/arena.h"
-#include "ringlet/nn/slices.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::train {
 
@@ -43,8 +42,8 @@ class OptimizerState {
   OptimizerState(nn::Module& module, std::vector<std::string> moment_names);
 
   nn::Arena& arena() const { return *arena_; }
-  /// Under tensor parallelism, else null.
-  const std::shared_ptr<nn::SliceRanks>& slice_ranks() const { return slice_ranks_; }
+  /// The ranks of tensor parallelism; one without it.
+  const comm::Group& slice_group() const { return slice_group_; }
   /// The elements of the arena, or of the largest one of those ranks.
   std::int64_t largest_arena() const;
   Device device() const { return entries_.front().placed.parameter.device(); }
@@ -85,7 +84,7 @@ class OptimizerState {
 
   std::vector<std::string> names_;  // of the moments
   std::shared_ptr<nn::Arena> arena_;
-  std::shared_ptr<nn::SliceRanks> slice_ranks_;
+  comm::Group slice_group_;
   std::vector<Entry> entries_;
   std::vector<nn::LocalSlice> slices_;
   std::vector<std::vector<Tensor>> moments_;  // per slice, per name

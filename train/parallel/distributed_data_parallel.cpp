@@ -16,8 +16,9 @@ std::int64_t elements(const char* option, double mb, DType dtype) {
 /// order on every rank.
 class Reducer final : public RankStrategy {
  public:
-  Reducer(nn::Module& module, comm::Group group, const DistributedDataParallelOptions& options)
-      : RankStrategy(Strategy::ddp, module, std::move(group), options.average) {
+  Reducer(nn::Module& module, const comm::Group& group,
+          const DistributedDataParallelOptions& options)
+      : RankStrategy(Strategy::ddp, module, group, options.average) {
     const DType dtype = arena_->data().dtype();
     const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
     const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
@@ -33,14 +34,10 @@ class Reducer final : public RankStrategy {
   }
 
   // ---- for the optimizer: this rank holds everything ----
-  Replica replica() const override { return {rank(), size()}; }
+  const comm::Group& replicas() const override { return group_; }
   std::vector<nn::LocalSlice> local_slices() override {
     check_usable();
     return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
-  }
-  void gather_norm_blocks(Tensor&) override {}
-  Tensor whole_unit(const nn::Unit& unit) override {
-    return arena_->data().slice(unit.begin, unit.end);
   }
 
   void backward_begins(std::span<autograd::VariableState* const> reached) override {
@@ -177,8 +174,8 @@ std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int
   return buckets;
 }
 
-DistributedDataParallel::DistributedDataParallel(nn::Module& module, comm::Group group,
+DistributedDataParallel::DistributedDataParallel(nn::Module& module, const comm::Group& group,
                                                  Options options)
-    : StrategyHandle(std::make_shared<Reducer>(module, std::move(group), options)) {}
+    : StrategyHandle(std::make_shared<Reducer>(module, group, options)) {}
 
 }  // namespace ringlet::train

@@ -45,7 +45,7 @@ struct DistributedDataParallelOptions {
 class DistributedDataParallel : public StrategyHandle {
  public:
   using Options = DistributedDataParallelOptions;
-  DistributedDataParallel(nn::Module& module, comm::Group group, Options options = {});
+  DistributedDataParallel(nn::Module& module, const comm::Group& group, Options options = {});
 };
 
 }  // namespace ringlet::train

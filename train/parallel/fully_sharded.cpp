@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/train/parallel/unit_layout.h"
 #include "ringlet/train/parallel/unit_sharding.h"
 
@@ -27,8 +28,8 @@ std::vector<nn::Parameter> own_parameters(nn::Module& module) {
 /// Gathers units when their modules are entered and releases them afterwards.
 class Gatherer final : public UnitSharding {
  public:
-  Gatherer(nn::Module& module, comm::Group group, const FullyShardedOptions& options)
-      : UnitSharding(Strategy::fsdp, module, std::move(group), options.average, options.units,
+  Gatherer(nn::Module& module, const comm::Group& group, const FullyShardedOptions& options)
+      : UnitSharding(Strategy::fsdp, module, group, options.average, options.units,
                      options.shard_size),
         options_(options),
         whole_(states_.size()) {
@@ -95,7 +96,9 @@ class Gatherer final : public UnitSharding {
     release_all();
   }
 
-  std::int64_t forwards_together(std::int64_t n) override { return largest(group_, n); }
+  std::int64_t forwards_together(std::int64_t n) const override {
+    return std::ranges::max(comm::all_gather_count(group_, n));
+  }
 
  private:
   /// The units at and below a module.
@@ -324,7 +327,7 @@ class Gatherer final : public UnitSharding {
 
 }  // namespace
 
-FullySharded::FullySharded(nn::Module& module, comm::Group group, Options options)
-    : StrategyHandle(std::make_shared<Gatherer>(module, std::move(group), options)) {}
+FullySharded::FullySharded(nn::Module& module, const comm::Group& group, Options options)
+    : StrategyHandle(std::make_shared<Gatherer>(module, group, options)) {}
 
 }  // namespace ringlet::train

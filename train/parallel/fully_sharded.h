@@ -50,7 +50,7 @@ struct FullyShardedOptions {
 class FullySharded : public StrategyHandle {
  public:
   using Options = FullyShardedOptions;
-  FullySharded(nn::Module& module, comm::Group group, Options options = {});
+  FullySharded(nn::Module& module, const comm::Group& group, Options options = {});
 };
 
 }  // namespace ringlet::train

@@ -14,6 +14,7 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/core/threads/processors.h"
 #include "ringlet/nn/clone.h"
+#include "ringlet/nn/place.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
@@ -56,7 +57,7 @@ Replicas::Replicas(nn::Module& module, std::vector<Device> devices,
       arena_(nn::pack(module)),
       workers_(devices_.size()),
       clock_(options.timed ? std::make_shared<comm::DeviceClock>() : nullptr) {
-  RINGLET_CHECK(!arena_->sharding(),
+  RINGLET_CHECK(!arena_->sharding() && !nn::on_several_devices(module),
                 "[dp] the module has a strategy already, or parameters on several devices");
   RINGLET_CHECK(!devices_.empty() && arena_->data().defined(),
                 "[dp] needs at least one device and one parameter");

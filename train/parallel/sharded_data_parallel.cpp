@@ -12,8 +12,9 @@ Strategy strategy_of(int stage) {
 
 }  // namespace
 
-ShardedDataParallel::ShardedDataParallel(nn::Module& module, comm::Group group, Options options)
-    : StrategyHandle(std::make_shared<UnitSharding>(strategy_of(options.stage), module,
-                                                    std::move(group), options.average)) {}
+ShardedDataParallel::ShardedDataParallel(nn::Module& module, const comm::Group& group,
+                                         Options options)
+    : StrategyHandle(std::make_shared<UnitSharding>(strategy_of(options.stage), module, group,
+                                                    options.average)) {}
 
 }  // namespace ringlet::train

@@ -21,7 +21,7 @@ struct ShardedDataParallelOptions {
 class ShardedDataParallel : public StrategyHandle {
  public:
   using Options = ShardedDataParallelOptions;
-  ShardedDataParallel(nn::Module& module, comm::Group group, Options options = {});
+  ShardedDataParallel(nn::Module& module, const comm::Group& group, Options options = {});
 };
 
 }  // namespace ringlet::train

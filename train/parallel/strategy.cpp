@@ -1,21 +1,31 @@
 #include "ringlet/train/parallel/strategy.h"
 
+#include "ringlet/nn/place.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
 
-RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, comm::Group group, bool average,
-                           const nn::UnitPolicy& units)
-    : name_(kStrategies(strategy)),
-      module_(check_memory_limit(strategy, module, group.size(), 0, units)),
-      group_(std::move(group)),
-      average_(average),
-      arena_((strategy == Strategy::fsdp ? nn::plan(module, units) : nn::pack(module)).get()),
-      reach_(module) {
-  RINGLET_CHECK(!arena_->sharding(), "[", name_,
+namespace {
+
+nn::Arena& arena_of(Strategy strategy, nn::Module& module, int ranks, const nn::UnitPolicy& units) {
+  check_memory_limit(strategy, module, ranks, 0, units);
+  const auto arena = strategy == Strategy::fsdp ? nn::plan(module, units) : nn::pack(module);
+  RINGLET_CHECK(!arena->sharding() && !nn::on_several_devices(module), "[", kStrategies(strategy),
                 "] the module has a strategy already, or parameters on several devices");
+  return *arena;  // the module's
+}
+
+}  // namespace
+
+RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Group& group,
+                           bool average, const nn::UnitPolicy& units)
+    : nn::Sharding(arena_of(strategy, module, group.size(), units), group, group),
+      name_(kStrategies(strategy)),
+      module_(module),
+      reach_(module) {
+  average_ = average;
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
     for (const nn::PlacedParameter& slot : arena_->units()[u].parameters) {
       index_[slot.parameter.state().get()] = items_.size();
@@ -90,15 +100,6 @@ void RankStrategy::backward_failed() noexcept { broken_ = broken_ || running_; }
 void RankStrategy::check_usable() const {
   RINGLET_CHECK(!broken_, "[", name_, "] a backward threw before its end: there is no gradient to ",
                 "go on from, and ranks may have gone apart; start again from a checkpoint");
-}
-
-std::pair<const nn::Unit*, const nn::PlacedParameter*> RankStrategy::find(
-    const nn::Parameter& parameter) const {
-  const auto found = index_.find(parameter.state().get());
-  RINGLET_CHECK(found != index_.end(), "[", name_, "] '", parameter.name(),
-                "' is no parameter of the module");
-  const Item& item = items_[found->second];
-  return {&arena_->units()[item.unit], item.slot};
 }
 
 bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {

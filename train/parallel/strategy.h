@@ -9,7 +9,6 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/gradient_sum.h"
-#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/row_exchange.h"
@@ -25,7 +24,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
  public:
   /// `average`: the summed gradients are divided by the number of ranks.
   /// Under fsdp the arena has no memory: the strategy reads rank 0's parameters where they are.
-  RankStrategy(Strategy strategy, nn::Module& module, comm::Group group, bool average,
+  RankStrategy(Strategy strategy, nn::Module& module, const comm::Group& group, bool average,
                const nn::UnitPolicy& units = {});
 
   /// Attaches itself to the module, which a constructor cannot do.
@@ -33,7 +32,6 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   virtual void detach();
 
   const std::shared_ptr<int>& paused() const { return paused_; }
-  const comm::Group& group() const { return group_; }
 
   void only_rows(autograd::VariableState& leaf, const Tensor& rows) override {
     tables_.note(leaf, rows);
@@ -41,16 +39,9 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   void backward_ends() override;
   void backward_failed() noexcept override;
 
-  int rank() const override { return group_.rank(); }
-  int size() const override { return group_.size(); }
-  bool averages() const override { return average_; }
-  void barrier() override { group_.barrier(); }
-  std::shared_ptr<nn::BatchPeers> peers() override { return std::make_shared<GroupPeers>(group_); }
-  std::vector<std::string> all_gather_bytes(const std::string& mine) override {
-    return group_.all_gather_bytes(mine);
+  Tensor whole_unit(const nn::Unit& unit) override {
+    return arena_->data().slice(unit.begin, unit.end);
   }
-  std::pair<const nn::Unit*, const nn::PlacedParameter*> find(
-      const nn::Parameter& parameter) const override;
 
  protected:
   /// A parameter, and its gradient on this rank.
@@ -69,13 +60,12 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   void take_average(Tensor sum) const {
     if (average_) axpby(sum, 1.0 / size(), sum, 0);
   }
+  int rank() const { return group_.rank(); }
+  int size() const { return group_.size(); }
   virtual nn::ModuleHooks hooks(nn::Module& module);
 
   std::string_view name_;
   nn::Module& module_;
-  comm::Group group_;
-  bool average_;
-  nn::Arena* arena_;                // the module's
   std::weak_ptr<nn::Arena> alive_;  // expires with the module
   ReachCheck reach_;
   RowTables tables_;

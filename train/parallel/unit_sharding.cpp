@@ -13,9 +13,9 @@ constexpr std::size_t kGradBuffers = 2;
 
 }  // namespace
 
-UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, comm::Group group, bool average,
-                           const nn::UnitPolicy& units, int shard_size)
-    : RankStrategy(strategy, module, std::move(group), average, units),
+UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, const comm::Group& group,
+                           bool average, const nn::UnitPolicy& units, int shard_size)
+    : RankStrategy(strategy, module, group, average, units),
       shards_(group_),
       gradients_(strategy != Strategy::zero1),
       parameters_(strategy == Strategy::fsdp) {
@@ -121,6 +121,12 @@ std::vector<nn::LocalSlice> UnitSharding::local_slices() {
   return slices;
 }
 
+void add_blocks(const comm::Group& group, const Tensor& blocks) {
+  static_assert(sizeof(double) == sizeof(std::int64_t));
+  group.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
+      .wait();
+}
+
 void UnitSharding::gather_norm_blocks(Tensor& blocks) { add_blocks(shards_, blocks); }
 
 void UnitSharding::after_step() {
@@ -138,7 +144,7 @@ void UnitSharding::after_step() {
 }
 
 Tensor UnitSharding::whole_unit(const nn::Unit& unit) {
-  if (!parameters_) return arena_->data().slice(unit.begin, unit.end);
+  if (!parameters_) return RankStrategy::whole_unit(unit);
   const State& state = state_of(unit);
   Tensor whole = empty({state.numel()}, state.shard.dtype(), state.shard.device());
   shards_.all_gather(whole, state.shard, state.pieces).wait();

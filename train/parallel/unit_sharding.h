@@ -7,6 +7,10 @@
 
 namespace ringlet::train {
 
+/// Adds norm blocks over the ranks, of which one has a block and the others zeros: adding the bits
+/// keeps it.
+void add_blocks(const comm::Group& group, const Tensor& blocks);
+
 /// Rank r updates piece r of each unit. A shard size cuts the ranks into blocks of so many, which
 /// are replicas of each other; r is then the place in a block. Gradients are summed within a block
 /// first, then over the blocks. Edges are multiples of the norm block from the unit's start, so a
@@ -17,10 +21,10 @@ namespace ringlet::train {
 class UnitSharding : public RankStrategy {
  public:
   /// `shard_size`: 0, all ranks, or a divisor of their number; else InputError.
-  UnitSharding(Strategy strategy, nn::Module& module, comm::Group group, bool average,
+  UnitSharding(Strategy strategy, nn::Module& module, const comm::Group& group, bool average,
                const nn::UnitPolicy& units = {}, int shard_size = 0);
 
-  Replica replica() const override { return {replicas_.rank(), replicas_.size()}; }
+  const comm::Group& replicas() const override { return replicas_; }
   std::vector<nn::LocalSlice> local_slices() override;
   void gather_norm_blocks(Tensor& blocks) override;
   void after_step() override;

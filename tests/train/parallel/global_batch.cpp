@@ -5,6 +5,7 @@
 #include "../../device.h"
 #include "../../oracle.h"
 #include "every_strategy.h"
+#include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
 #include "ringlet/train/trainer.h"

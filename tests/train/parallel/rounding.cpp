@@ -227,7 +227,7 @@ Used follow(const std::vector<Moment>& moments, const tiny::Parallel& parallel,
     found.parameters = values_of(*model.loss);
     note_state(training.optimizer, found);
     // Only one rank compares the parts that all ranks hold.
-    if (sharding->replica().index == 0)
+    if (sharding->replicas().rank() == 0)
       compare(found, parts, before, moments[step + 1], group.size(), used);
   }
   return used;

@@ -7,7 +7,6 @@
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/data/loader.h"
-#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/replicas.h"
 
 namespace ringlet::train {
@@ -49,7 +48,7 @@ class LossParts final : public models::BatchRunner {
   }
   ~LossParts() override {
     replicas_->set_on_failure(nullptr);
-    for (std::size_t d = 0; d < losses_.size(); ++d) set_peers(d, nullptr);
+    for (std::size_t d = 0; d < losses_.size(); ++d) set_devices(d, nullptr);
     loss_.set_runner(nullptr);
   }
 
@@ -69,21 +68,20 @@ class LossParts final : public models::BatchRunner {
     groups_.assign(losses_.size(), std::nullopt);
     if (losses_.size() == 1) return;
     for (std::size_t d = 0; d < losses_.size(); ++d)
-      set_peers(d, std::make_shared<GroupPeers>([this, d]() -> const comm::Group& {
-                  RINGLET_CHECK(replicas_->running(),
-                                "[dp] a loss below the one that is divided over devices compares "
-                                "the rows of all: call the outer one");
-                  if (!groups_[d])
-                    groups_[d].emplace(store_, static_cast<int>(d),
-                                       static_cast<int>(losses_.size()), comm::GroupOptions{},
-                                       "dp");
-                  return *groups_[d];
-                }));
+      set_devices(d, [this, d]() -> const comm::Group& {
+        RINGLET_CHECK(replicas_->running(),
+                      "[dp] a loss below the one that is divided over devices compares the rows "
+                      "of all: call the outer one");
+        if (!groups_[d])
+          groups_[d].emplace(store_, static_cast<int>(d), static_cast<int>(losses_.size()),
+                             comm::GroupOptions{}, "dp");
+        return *groups_[d];
+      });
   }
 
-  void set_peers(std::size_t d, const std::shared_ptr<nn::BatchPeers>& peers) {
+  void set_devices(std::size_t d, const std::function<const comm::Group&()>& devices) {
     losses_[d]->visit([&](const std::string&, nn::Module& below) {
-      if (auto* loss = dynamic_cast<models::EmbeddingLoss*>(&below)) loss->set_peers(peers);
+      if (auto* loss = dynamic_cast<models::EmbeddingLoss*>(&below)) loss->set_devices(devices);
     });
   }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ringlet/train/parallel/same_module.h"
+#include "ringlet/train/parallel/unit_sharding.h"
 
 namespace ringlet::train {
 
@@ -17,31 +18,31 @@ void StageUnits::add(const nn::Unit& unit) {
 }
 
 StageSharding::StageSharding(nn::Module& module, const nn::UnitPolicy& units,
-                             const std::function<Place(const nn::Unit&)>& place_of, Mesh mesh,
-                             DType compute_dtype)
-    : module_(module),
-      mesh_(std::move(mesh)),
-      arena_(nn::plan(module, units).get()),
+                             const std::function<Place(const nn::Unit&)>& place_of,
+                             const Mesh& mesh, DType compute_dtype)
+    : nn::Sharding(*nn::plan(module, units), mesh.world, mesh.data),
+      module_(module),
+      pipe_(mesh.pipe),
       stage_(std::make_shared<StageModule>(compute_dtype)),
       units_(units) {
-  RINGLET_CHECK(!arena_->sharding() && !arena_->data().defined(),
+  RINGLET_CHECK(!arena_->sharding() && !arena_->is_packed(),
                 "[pipeline] the module has an optimizer or a strategy already");
   for (const nn::Unit& unit : arena_->units()) {
     const State& state = states_.emplace_back(State{&unit, place_of(unit)});
-    if (state.place.rank == mesh_.pipe.rank())
+    if (state.place.rank == pipe_.rank())
       (state.place.everywhere ? *stage_ : stage_->layers()).add(unit);
   }
   broadcast();
   for (const State& state : states_)
-    if (state.place.rank != mesh_.pipe.rank()) keep_shapes(state);
+    if (state.place.rank != pipe_.rank()) keep_shapes(state);
 }
 
 void StageSharding::broadcast() const {
-  check_same_module("pipeline", module_, mesh_.pipe);
-  for (const auto& [name, buffer] : module_.named_buffers()) mesh_.pipe.broadcast(buffer, 0).wait();
+  check_same_module("pipeline", module_, pipe_);
+  for (const auto& [name, buffer] : module_.named_buffers()) pipe_.broadcast(buffer, 0).wait();
   for (const State& state : states_)
     for (const nn::PlacedParameter& slot : state.unit->parameters)
-      mesh_.pipe.broadcast(slot.parameter.mutable_tensor(), 0).wait();
+      pipe_.broadcast(slot.parameter.mutable_tensor(), 0).wait();
 }
 
 /// Releases the memory of another stage's parameters.
@@ -69,12 +70,13 @@ nn::UnitPolicy StageSharding::stage_units() const {
 
 void StageSharding::attach(std::shared_ptr<const void> strategy) {
   strategy_ = std::move(strategy);
-  data_ = std::dynamic_pointer_cast<nn::Sharding>(stage_->arena()->sharding());
+  data_ = stage_->arena()->sharding();
   RINGLET_CHECK(data_, "[pipeline] the stage has no strategy");
+  average_ = data_->averages();
   const std::span<const nn::Unit> mine = stage_->arena()->units();
   for (State& state : states_) {
     const auto found = std::ranges::find(mine, state.unit->name, &nn::Unit::name);
-    if (state.place.rank == mesh_.pipe.rank()) {
+    if (state.place.rank == pipe_.rank()) {
       RINGLET_CHECK(found != mine.end(), "[pipeline] '", state.unit->name,
                     "' is no unit of its stage");
       state.mine = &*found;
@@ -111,7 +113,7 @@ void StageSharding::share_reached() {
   for (const State& state : states_)
     for (const nn::PlacedParameter& slot : state.unit->parameters)
       mine += slot.parameter.state()->has_grad ? '1' : '0';
-  const std::vector<std::string> all = mesh_.pipe.all_gather_bytes(mine);
+  const std::vector<std::string> all = pipe_.all_gather_bytes(mine);
   std::size_t i = 0;
   for (const State& state : states_)
     for (const nn::PlacedParameter& slot : state.unit->parameters) {
@@ -145,7 +147,7 @@ std::vector<nn::LocalSlice> StageSharding::local_slices() {
 
 void StageSharding::gather_norm_blocks(Tensor& blocks) {
   data_->gather_norm_blocks(blocks);
-  add_blocks(mesh_.pipe, blocks);
+  add_blocks(pipe_, blocks);
 }
 
 void StageSharding::after_step() {
@@ -167,26 +169,18 @@ Tensor StageSharding::whole_unit(const nn::Unit& unit) {
   const nn::Parameter& first = unit.parameters.front().parameter;
   const Tensor whole = state.mine ? data_->whole_unit(*state.mine)
                                   : empty({unit.end - unit.begin}, first.dtype(), first.device());
-  mesh_.pipe.broadcast(whole, state.place.rank).wait();
+  pipe_.broadcast(whole, state.place.rank).wait();
   return whole;
 }
 
 void StageSharding::assign(const nn::Parameter& parameter, const Tensor& value) {
   check_shape("assign", parameter.name().c_str(), value, parameter.shape());
-  const State& state = state_of(*find(parameter).first);
+  const State& state = state_of(*arena_->find(parameter).first);
   if (state.mine) {
     data_->assign(parameter, value);
   } else if (state.place.everywhere) {
     parameter.mutable_tensor().copy_(value);
   }
-}
-
-std::pair<const nn::Unit*, const nn::PlacedParameter*> StageSharding::find(
-    const nn::Parameter& parameter) const {
-  for (const State& state : states_)
-    for (const nn::PlacedParameter& slot : state.unit->parameters)
-      if (slot.parameter == parameter) return {state.unit, &slot};
-  fail("[pipeline] '", parameter.name(), "' is no parameter of the module");
 }
 
 }  // namespace ringlet::train

@@ -1,13 +1,14 @@
 // The parameters of a pipeline: each unit of the arena belongs to the ranks of one stage.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/nn/sharding.h"
-#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/model/mesh.h"
 
 namespace ringlet::train {
@@ -53,7 +54,7 @@ class StageSharding final : public nn::Sharding,
   /// `place_of` each unit of nn::plan(module, units). The module has no strategy. `compute_dtype`
   /// is the dtype in which its layers compute. All ranks of `pipe` get the values of its rank 0.
   StageSharding(nn::Module& module, const nn::UnitPolicy& units,
-                const std::function<Place(const nn::Unit&)>& place_of, Mesh mesh,
+                const std::function<Place(const nn::Unit&)>& place_of, const Mesh& mesh,
                 DType compute_dtype);
 
   StageModule& stage() { return *stage_; }
@@ -69,20 +70,12 @@ class StageSharding final : public nn::Sharding,
   void gather_norm_blocks(Tensor& blocks) override;
   void after_step() override;
 
-  int rank() const override { return mesh_.world.rank(); }
-  int size() const override { return mesh_.data.size(); }
-  bool averages() const override { return data_->averages(); }
-  void barrier() override { mesh_.world.barrier(); }
-  std::shared_ptr<nn::BatchPeers> peers() override { return data_->peers(); }
-  Replica replica() const override { return data_->replica(); }
-  std::vector<std::string> all_gather_bytes(const std::string& mine) override {
-    return mesh_.world.all_gather_bytes(mine);
+  const comm::Group& replicas() const override { return data_->replicas(); }
+  std::int64_t forwards_together(std::int64_t n) const override {
+    return std::ranges::max(comm::all_gather_count(world(), n));
   }
-  std::int64_t forwards_together(std::int64_t n) override { return largest(mesh_.world, n); }
   Tensor whole_unit(const nn::Unit& unit) override;
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
-  std::pair<const nn::Unit*, const nn::PlacedParameter*> find(
-      const nn::Parameter& parameter) const override;
 
   void backward_begins(std::span<autograd::VariableState* const> reached) override {
     data_->backward_begins(reached);
@@ -110,8 +103,7 @@ class StageSharding final : public nn::Sharding,
   void hook_stage();
 
   nn::Module& module_;
-  Mesh mesh_;
-  nn::Arena* arena_;           // the module's
+  comm::Group pipe_;
   std::vector<State> states_;  // one per unit
   std::shared_ptr<StageModule> stage_;
   nn::UnitPolicy units_;

@@ -9,34 +9,11 @@
 #include "ringlet/nn/lora.h"
 #include "ringlet/nn/replace.h"
 #include "ringlet/nn/slices.h"
-#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
 namespace {
-
-class GroupSlices final : public nn::SliceRanks {
- public:
-  explicit GroupSlices(const comm::Group& group) : group_(group), peers_(group) {}
-  int rank() const override { return group_.rank(); }
-  int size() const override { return group_.size(); }
-  void all_reduce(Tensor tensor) override { group_.all_reduce(std::move(tensor)).wait(); }
-  Tensor reduce_scatter(Tensor all, std::span<const std::int64_t> counts) override {
-    return peers_.reduce_scatter_rows(std::move(all), counts);
-  }
-  Tensor all_gather(const Tensor& mine, std::span<const std::int64_t> counts) override {
-    return peers_.all_gather_rows(mine, counts);
-  }
-  std::vector<std::string> all_gather_bytes(const std::string& mine) override {
-    return group_.all_gather_bytes(mine);
-  }
-  void barrier() override { group_.barrier(); }
-
- private:
-  comm::Group group_;
-  GroupPeers peers_;
-};
 
 /// A layer that the plan names.
 struct Chosen {
@@ -130,8 +107,7 @@ void check_whole(const nn::Module& module) {
 }
 
 /// Gives every rank its part of rank 0's parameters, one of which at a time is whole.
-void distribute(const nn::Module& module, const comm::Group& group,
-                const std::shared_ptr<nn::SliceRanks>& ranks, const Dims& dims) {
+void distribute(const nn::Module& module, const comm::Group& group, const Dims& dims) {
   const auto of_first = [&](const Tensor& value) {
     const Tensor shared = group.rank() == 0 ? value.clone() : empty_like(value);
     group.broadcast(shared, 0).wait();
@@ -146,7 +122,7 @@ void distribute(const nn::Module& module, const comm::Group& group,
     const auto dim = dims.find(&state);
     if (dim == dims.end()) continue;
     state.slice = std::make_shared<const nn::LeafSlice>(
-        nn::LeafSlice{ranks, state.data.shape(), dim->second});
+        nn::LeafSlice{group, state.data.shape(), dim->second});
     state.data = state.slice->of(state.data);
   }
 }
@@ -173,14 +149,13 @@ TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const Tens
   if (group.size() * options.slices == 1) return;
   check_same_module("tensor", module, group);
 
-  const auto ranks = std::make_shared<GroupSlices>(group);
-  const auto slices = std::make_shared<const nn::LayerSlices>(ranks, options.slices);
-  const auto tokens = std::make_shared<const nn::LayerSlices>(ranks, options.slices, true);
+  const auto slices = std::make_shared<const nn::LayerSlices>(group, options.slices);
+  const auto tokens = std::make_shared<const nn::LayerSlices>(group, options.slices, true);
   for (const Chosen& one : chosen)
     one.layer->slice(
         one.kind, one.kind == nn::SliceKind::tokens ? tokens : slices,
         [&](const nn::Parameter& parameter, int dim) { dims[parameter.state().get()] = dim; });
-  if (group.size() > 1) distribute(module, group, ranks, dims);
+  if (group.size() > 1) distribute(module, group, dims);
 }
 
 }  // namespace ringlet::train
