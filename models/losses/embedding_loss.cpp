@@ -52,7 +52,7 @@ bool EmbeddingLoss::compares_peers() const {
   return devices_ || (sharding && sharding->group().size() > 1);
 }
 
-// The ranks or devices whose rows are compared with this batch's.
+// The ranks or devices that share the global batch with this one.
 comm::Group EmbeddingLoss::peers() const {
   if (!compares_peers()) return {};
   return devices_ ? devices_() : nn::sharding_of(*this)->group();
