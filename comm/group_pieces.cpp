@@ -1,4 +1,7 @@
-// Collectives over pieces, one per rank.
+// Collectives over pieces, one per rank. Layers over a group's collectives: sums of bf16 and f16 in
+// f32, several tensors as one, strings.
+#include <cstring>
+
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/base/error.h"
@@ -48,6 +51,23 @@ std::function<void()> take(const Tensor& piece, const Tensor& whole, const Piece
                            int rank) {
   return [=, offset = offset_of(pieces, rank, whole)] {
     copy(announced_bytes(piece), whole.bytes() + offset, piece);
+  };
+}
+
+/// The elements of `piece`, flat. Writes to it change no version: they were announced.
+Tensor announced(const Tensor& tensor, const Piece& piece) {
+  std::byte* start =
+      announced_bytes(tensor) + static_cast<std::size_t>(piece.offset) * itemsize(tensor.dtype());
+  const std::size_t nbytes = static_cast<std::size_t>(piece.count) * itemsize(tensor.dtype());
+  auto alias =
+      std::make_shared<Storage>(start, nbytes, tensor.device(), [keep = tensor.storage()] {});
+  return Tensor(std::move(alias), 0, {piece.count}, tensor.dtype());
+}
+
+/// `to` (n) = `from` (n), in the dtype of `to`.
+std::function<void()> convert(Tensor to, Tensor from) {
+  return [to = std::move(to), from = std::move(from)]() mutable {
+    if (to.numel() > 0) to.copy_(from);
   };
 }
 
@@ -127,6 +147,104 @@ Work Group::all_to_all(Tensor output, Tensor input, const Pieces& pieces) const 
   collective->writes = false;
   collective->own = output;
   return {state_->queue, state_->start(std::move(collective))};
+}
+
+// ---- layers -------------------------------------------------------------------------------------
+
+// Owners round the sums; the all-gather then sends them in the tensor's dtype.
+std::shared_ptr<Collective> GroupState::all_reduce_wide(const Collective& narrow) {
+  const Tensor &tensor = narrow.buffer, wide = empty({tensor.numel()}, DType::f32, tensor.device());
+  const auto sum = plan(Op::reduce_scatter, wide, narrow.pieces, narrow.call.reduce);
+  sum->before = [before = narrow.before,
+                 widen = convert(wide, announced(tensor, {0, tensor.numel()}))] {
+    if (before) before();
+    widen();
+  };
+  sum->tensors = {tensor};
+  start(sum);
+
+  const Piece own = narrow.pieces[static_cast<std::size_t>(member.rank)];
+  const auto spread = plan(Op::all_gather, tensor, narrow.pieces);
+  spread->before = convert(announced(tensor, own), wide.slice(own.offset, own.offset + own.count));
+  spread->after = narrow.after;
+  spread->tensors = narrow.tensors;
+  spread->tensors.push_back(wide);
+  return start(spread);
+}
+
+std::shared_ptr<Collective> GroupState::reduce_scatter_wide(const Collective& narrow) {
+  const Tensor &input = narrow.buffer, &output = narrow.own,
+               wide = empty({input.numel()}, DType::f32, input.device());
+  const Piece own = narrow.pieces[static_cast<std::size_t>(member.rank)];
+  const auto sum = plan(Op::reduce_scatter, wide, narrow.pieces, narrow.call.reduce);
+  sum->before = convert(wide, announced(input, {0, input.numel()}));
+  sum->after = convert(announced(output, {0, output.numel()}),
+                       wide.slice(own.offset, own.offset + own.count));
+  sum->tensors = {input, output};
+  return start(sum);
+}
+
+Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
+  RINGLET_CHECK(!tensors.empty(), "[all_reduce] of no tensors");
+  std::vector<Tensor> flats;
+  std::int64_t numel = 0;
+  for (Tensor& tensor : tensors) {
+    check_tensor(Op::all_reduce, tensor);
+    check_same_device("all_reduce", tensors[0], tensor);
+    RINGLET_CHECK_EQ(tensor.dtype(), tensors[0].dtype(), "[all_reduce] dtypes of the tensors");
+    tensor.mutable_bytes();
+    flats.push_back(tensor.view({tensor.numel()}));
+    numel += tensor.numel();
+  }
+  if (const Tensor whole = adjacent(flats)) return all_reduce(whole, op);
+  check_reduction(Op::all_reduce, op, tensors[0].dtype());
+  if (size() == 1) return {};
+
+  Tensor flat = empty({numel}, tensors[0].dtype(), tensors[0].device());
+  const auto pack = [flat, tensors]() mutable {
+    std::byte* to = flat.mutable_bytes();
+    for (const Tensor& tensor : tensors) {
+      copy_bytes(tensor.device(), to, tensor.bytes(), tensor.nbytes());
+      to += tensor.nbytes();
+    }
+  };
+  const auto unpack = [flat, tensors] {
+    const std::byte* from = flat.bytes();
+    for (const Tensor& tensor : tensors) {
+      copy_bytes(tensor.device(), announced_bytes(tensor), from, tensor.nbytes());
+      from += tensor.nbytes();
+    }
+  };
+  auto collective = state_->plan(Op::all_reduce, flat, {}, op);
+  collective->before = pack;
+  collective->after = unpack;
+  collective->tensors = std::move(tensors);
+  return {state_->queue, state_->reduce(std::move(collective))};
+}
+
+std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {
+  if (size() == 1) return {bytes};
+  const auto ranks = static_cast<std::size_t>(size()), mine = static_cast<std::size_t>(rank());
+  Tensor lengths = empty({size()}, DType::i64, Device{});
+  lengths.mutable_data<std::int64_t>()[mine] = static_cast<std::int64_t>(bytes.size());
+  state_->run_now(state_->plan(Op::all_gather, lengths, even_pieces(size(), size())));
+
+  Pieces pieces(ranks);
+  std::int64_t end = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    pieces[rank] = {end, lengths.data<std::int64_t>()[rank]};
+    end += pieces[rank].count;
+  }
+  Tensor all = empty({end}, DType::u8, Device{});
+  if (!bytes.empty())
+    std::memcpy(all.mutable_bytes() + pieces[mine].offset, bytes.data(), bytes.size());
+  state_->run_now(state_->plan(Op::all_gather, all, pieces));
+
+  std::vector<std::string> out;
+  const auto* text = reinterpret_cast<const char*>(all.bytes());
+  for (const Piece& piece : pieces)
+    out.emplace_back(text + piece.offset, static_cast<std::size_t>(piece.count));
+  return out;
 }
 
 }  // namespace ringlet::comm

@@ -110,7 +110,8 @@ void GroupState::run(Collective& collective) {
     if (!host) connect();
     if (!collective.engine)
       collective.engine = &engine(collective.call, collective.buffer.device());
-    const ObservedCollective observed(options.observer, collective, member);
+    if (options.observer) options.observer->begins(collective, member);
+    const ObservedUntil end(options.observer, &CollectiveObserver::ends);
     const DeviceClock::Scope taken(collective.captured ? nullptr : running.get(),
                                    collective.end->device());
     if (collective.before) collective.before();

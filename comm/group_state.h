@@ -47,7 +47,6 @@ struct GroupState {
   GroupState& lane(int from, int to, int tag);
 
   // ---- the choice of an engine (group.cpp)
-
   bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
   Algorithm algorithm(Op op, Device device) const;
   /// Error if no transport takes tensors of the device.

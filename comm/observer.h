@@ -21,40 +21,20 @@ class CollectiveObserver {
   virtual void step_ends() {}
 };
 
-/// A collective for the lifetime of this object. Null: not observed.
-class ObservedCollective {
+/// Ends what an observer, unless null, has begun.
+class ObservedUntil {
  public:
-  ObservedCollective(CollectiveObserver* observer, const Collective& collective,
-                     const Membership& rank)
-      : observer_(observer) {
-    if (observer_) observer_->begins(collective, rank);
+  ObservedUntil(CollectiveObserver* observer, void (CollectiveObserver::*end)())
+      : observer_(observer), end_(end) {}
+  ~ObservedUntil() {
+    if (observer_) (observer_->*end_)();
   }
-  ~ObservedCollective() {
-    if (observer_) observer_->ends();
-  }
-  ObservedCollective(const ObservedCollective&) = delete;
-  ObservedCollective& operator=(const ObservedCollective&) = delete;
+  ObservedUntil(const ObservedUntil&) = delete;
+  ObservedUntil& operator=(const ObservedUntil&) = delete;
 
  private:
   CollectiveObserver* observer_;
-};
-
-/// A step for the lifetime of this object.
-class ObservedStep {
- public:
-  ObservedStep(CollectiveObserver* observer, const Collective& collective, const Step& step,
-               std::int64_t segment)
-      : observer_(observer) {
-    if (observer_) observer_->step_begins(collective, step, segment);
-  }
-  ~ObservedStep() {
-    if (observer_) observer_->step_ends();
-  }
-  ObservedStep(const ObservedStep&) = delete;
-  ObservedStep& operator=(const ObservedStep&) = delete;
-
- private:
-  CollectiveObserver* observer_;
+  void (CollectiveObserver::*end_)();
 };
 
 }  // namespace ringlet::comm

@@ -51,8 +51,7 @@ class Queue {
   bool running_ = false;  // some thread runs one
   // Waking the thread costs more than a small collective. While waiting callers run the queue,
   // push() does not wake it: the thread polls until no caller runs it any more.
-  bool callers_run_ = false;
-  bool looking_ = false;
+  bool callers_run_ = false, looking_ = false;
   std::uint64_t ran_ = 0;
   bool stop_ = false;
   std::thread thread_;

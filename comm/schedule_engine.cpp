@@ -28,7 +28,8 @@ class ScheduleEngine final : public Engine {
 
  private:
   void execute(const Step& step) {
-    const ObservedStep observed(now_->observer, *now_, step, segment_);
+    if (now_->observer) now_->observer->step_begins(*now_, step, segment_);
+    const ObservedUntil end(now_->observer, &CollectiveObserver::step_ends);
     set_transmissions(sends_, step.sends);
     set_transmissions(receives_, step.receives);
     const Views views = transport_.exchange(sends_, receives_, step.then == Then::copy);

@@ -1,6 +1,8 @@
 #include "ringlet/comm/transports/nccl_handle.h"
 
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "ringlet/comm/store.h"
 #include "ringlet/core/base/error.h"
@@ -19,6 +21,26 @@ void make_current(Device device) noexcept {
     // The device has failed: NCCL finds that out as well.
   }
 }
+
+/// The threads that end communicators. It is made after CUDA, and so destroyed before.
+class Endings {
+ public:
+  ~Endings() {
+    const auto deadline = std::chrono::steady_clock::now() + nccl().patience;
+    for (const std::shared_future<void>& ended : all_) ended.wait_until(deadline);
+  }
+  void add(const std::shared_future<void>& ended) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(all_, [](const auto& one) {
+      return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
+    all_.push_back(ended);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_future<void>> all_;
+};
 
 }  // namespace
 
@@ -40,7 +62,9 @@ void NcclHandle::end(const char* name, ncclResult_t (*call)(ncclComm_t)) noexcep
       make_current(device);
       call(handle);
     });
-    ended_ = task.get_future();
+    ended_ = task.get_future().share();
+    static Endings endings;
+    endings.add(ended_);
     start_thread(std::move(task)).detach();
   } catch (const std::exception&) {  // there is no thread to be had
     call(handle);

@@ -12,7 +12,8 @@ namespace ringlet::comm {
 
 /// Its destructor aborts the communicator, if it has one that was not destroyed. Abort and destroy
 /// run in a separate thread. NCCL joins threads there that may wait for a peer forever, and an
-/// abort waits until no graph holds work of the communicator.
+/// abort waits until no graph holds work of the communicator. The program's exit waits for these
+/// threads, at most NcclFunctions::patience: CUDA shuts down after it.
 class NcclHandle {
  public:
   using Report = std::function<void(const std::string&)>;
@@ -44,7 +45,7 @@ class NcclHandle {
   Report report_;
   ncclComm_t handle_ = nullptr;
   const char* ending_ = nullptr;  // the call that ends it
-  std::future<void> ended_;
+  std::shared_future<void> ended_;
 };
 
 }  // namespace ringlet::comm

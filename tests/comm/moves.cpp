@@ -1,4 +1,4 @@
-#include "ringlet/comm/moves.h"
+#include "ringlet/comm/trace.h"
 
 #include "simulate.h"
 

@@ -1,15 +1,21 @@
 // The transport nccl over tests/fake_nccl.h: the order of its calls to NCCL, and how groups over it
 // end. Its sums are checked by tests/comm/group.cpp, on a delayed device.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <future>
+#include <iostream>
 #include <mutex>
 #include <thread>
 
 #include "ranks.h"
+#include "ringlet/comm/transports/nccl_handle.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/cuda/nccl_library.h"
 #include "ringlet/tests/comm/environment.h"
@@ -664,6 +670,39 @@ TEST_CASE("nccl: a finalize that does not return does not delay the peers") {
     while (gpus.nccl.aborted() + gpus.nccl.destroyed() < 2) std::this_thread::yield();
     CHECK(gpus.nccl.aborted() == (fails ? 2 : 0));
   }
+}
+
+TEST_CASE("nccl: the program's exit waits for a communicator that was left behind") {
+  static auto* ended = static_cast<std::atomic<bool>*>(mmap(nullptr, sizeof(std::atomic<bool>),
+                                                            PROT_READ | PROT_WRITE,
+                                                            MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  static std::atomic<bool> exits{false};
+  static NcclFunctions functions{};
+  functions.ncclCommAbort = [](ncclComm_t) {
+    while (!exits) std::this_thread::yield();
+    *ended = true;
+    return ncclSuccess;
+  };
+  std::cout.flush();  // otherwise the child writes it, too
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    set_nccl(&functions);
+    functions.patience = 1ms;
+    {
+      NcclHandle handle(Device{}, [](const std::string&) {});
+      handle.own(reinterpret_cast<ncclComm_t>(&functions));
+    }
+    std::atexit([] {
+      functions.patience = 60s;
+      exits = true;
+    });
+    std::exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  CHECK(*ended);
 }
 
 TEST_CASE("nccl: a library that is too old is refused in one line") {

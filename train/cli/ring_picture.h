@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/comm/moves.h"
+#include "ringlet/comm/trace.h"
 
 namespace ringlet::cli {
 
