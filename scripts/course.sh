@@ -1,12 +1,12 @@
 #!/bin/bash
 # Prints a lesson of the course, builds what it needs and runs it:
-#   scripts/course.sh 07                    lesson 7
-#   scripts/course.sh 07 --device cuda      on a GPU; the arguments after the number are the program's
+#   scripts/course.sh 09                    lesson 9
+#   scripts/course.sh 09 --device cuda      on a GPU; the arguments after the number are the program's
 # Exercises of a lesson:
-#   scripts/course.sh 07 --start            writes course/07.cpp, with gaps to fill in
-#   scripts/course.sh 07 --check            compiles it and says what is wrong
-#   scripts/course.sh 07 --solution         prints a solution
-# Lesson 14 needs nvcc, and no GPU. Missing packages are installed as by scripts/test.sh. BUILD=DIR
+#   scripts/course.sh 09 --start            writes course/09.cpp, with gaps to fill in
+#   scripts/course.sh 09 --check            compiles it and says what is wrong
+#   scripts/course.sh 09 --solution         prints a solution
+# Lesson 19 needs nvcc, and no GPU. Missing packages are installed as by scripts/test.sh. BUILD=DIR
 # uses the build folder DIR.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
@@ -40,5 +40,5 @@ fi
 cat "${files[0]}"
 echo
 ninja -C "$build" "$program" >&2
-[[ $program = tests/tutorial ]] || exec "$build/$program" "$@"
-exec "$build/$program" --test-case="$lesson*" "$@"
+[[ $program = tests/tutorial ]] || exec "$build/$program" --minimal "$@"
+exec "$build/$program" --minimal --test-case="$lesson*" "$@"

@@ -166,7 +166,7 @@ thread_tests() {
 leak_check() {
   heading "leaks in the course"
   command -v valgrind >/dev/null || { skip leaks "there is no valgrind"; return; }
-  # valgrind does not support AVX-512. Lessons 4 and 5 would take a quarter of an hour in it; the
+  # valgrind does not support AVX-512. Lessons 6 and 7 would take a quarter of an hour in it; the
   # address sanitizer checks all lessons for leaks, too.
   check "leaks in the course" env RINGLET_ISA=portable RINGLET_NUM_THREADS=2 valgrind -q \
     --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 build/tests/tutorial \

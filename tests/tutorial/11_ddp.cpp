@@ -1,11 +1,8 @@
-// Lesson 8: DDP in three lines. Each rank trains on its part of every batch. The gradients are
+// Lesson 11: DDP in three lines. Each rank trains on its part of every batch. The gradients are
 // summed during backward, so all ranks take the same step.
 #include <doctest/doctest.h>
 
-#include <iostream>
-#include <mutex>
-
-#include "ringlet.h"
+#include "in_rank_order.h"
 
 using namespace ringlet;
 
@@ -40,16 +37,14 @@ std::vector<float> train_line(const comm::Group& world) {
 
 }  // namespace
 
-TEST_CASE("08 DDP") {
+TEST_CASE("11 DDP") {
   const std::vector<float> alone = train_line(comm::Group());
-  std::mutex mutex;
   for (const int n : {2, 4})
     comm::launch(
         [&](const comm::Group& world) {
           const std::vector<float> learned = train_line(world);
-          const std::lock_guard lock(mutex);
-          std::cout << n << " ranks, rank " << world.rank() << ": weight (" << learned[0] << ", "
-                    << learned[1] << "), bias " << learned[2] << "\n";
+          print_in_rank_order(world, str(n, " ranks, rank ", world.rank(), ": weight (", learned[0],
+                                         ", ", learned[1], "), bias ", learned[2]));
           for (std::size_t i = 0; i < 3; ++i)
             CHECK(learned[i] == doctest::Approx(alone[i]).epsilon(1e-5));
         },

@@ -1,11 +1,8 @@
-// Lesson 12: a pipeline. Each rank has some of the layers, a stage. The rows of a step pass the
+// Lesson 17: a pipeline. Each rank has some of the layers, a stage. The rows of a step pass the
 // stages in parts, micro-batches, so that all stages compute at the same time.
 #include <doctest/doctest.h>
 
-#include <iostream>
-#include <mutex>
-
-#include "ringlet.h"
+#include "in_rank_order.h"
 
 using namespace ringlet;
 
@@ -50,7 +47,7 @@ void draw(const train::PipelineTimes& times) {
 
 }  // namespace
 
-TEST_CASE("12 pipeline") {
+TEST_CASE("17 pipeline") {
   // A schedule is data: each rank's computations in order. A simulation shows when ranks wait.
   const train::PipelineShape shape{kStages, kMicroBatches};
   const auto show = [&](train::PipelineKind kind, double idle) {
@@ -74,7 +71,6 @@ TEST_CASE("12 pipeline") {
   }
   std::vector<std::vector<float>> expected;
   for (const auto& layer : whole.layers) expected.push_back(layer->weight.grad().to_vector());
-  std::mutex mutex;
   comm::launch(
       [&](const comm::Group& world) {
         const Stack stack;
@@ -91,9 +87,8 @@ TEST_CASE("12 pipeline") {
         const std::size_t messages = (rank == 0 || last ? 1 : 2) * kMicroBatches;
         const std::size_t sent = world.stats().bytes_sent - (last ? 3 * sizeof(double) : 0);
         CHECK(sent == messages * kRows * kWidth * sizeof(float));
-        const std::lock_guard lock(mutex);
-        std::cout << str("rank ", rank, ": layers ", begin, " to ", end - 1, ", ", messages,
-                         " messages, ", sent, " bytes\n");
+        print_in_rank_order(world, str("rank ", rank, ": layers ", begin, " to ", end - 1, ", ",
+                                       messages, " messages, ", sent, " bytes"));
       },
       kStages);
 }

@@ -1,4 +1,4 @@
-// Lesson 5: the Trainer runs the loop: a collate function, a loss hook and the arguments. The small
+// Lesson 7: the Trainer runs the loop: a collate function, a loss hook and the arguments. The small
 // convolutional network learns digits that the project draws itself.
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 using namespace ringlet;
 
-TEST_CASE("05 trainer") {
+TEST_CASE("07 trainer") {
   manual_seed(5);
   const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, /*count=*/1000);
   const train::Digits test = train::make_digits(1, 1, 300);

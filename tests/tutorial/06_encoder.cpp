@@ -1,4 +1,4 @@
-// Lesson 4: a sentence encoder turns text into a vector, and learns which sentence follows from
+// Lesson 6: a sentence encoder turns text into a vector, and learns which sentence follows from
 // which.
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ double cosine(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("04 encoder") {
+TEST_CASE("06 encoder") {
   manual_seed(3);
   // Pairs made by the project itself. The second sentence follows from the first (0), is possible
   // (1), or is excluded (2).

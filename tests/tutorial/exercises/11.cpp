@@ -1,4 +1,4 @@
-// Exercises of lesson 8: DDP.
+// Exercises of lesson 11: DDP.
 #include "ringlet.h"
 
 using namespace ringlet;

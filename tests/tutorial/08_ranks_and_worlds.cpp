@@ -1,19 +1,14 @@
-// Lesson 6: ranks and worlds. A world is several workers that run one program, each with its rank.
+// Lesson 8: ranks and worlds. A world is several workers that run one program, each with its rank.
 #include <doctest/doctest.h>
 
-#include <iostream>
-#include <mutex>
-#include <sstream>
-
-#include "ringlet.h"
+#include "in_rank_order.h"
 
 using namespace ringlet;
 
-TEST_CASE("06 ranks and worlds") {
+TEST_CASE("08 ranks and worlds") {
   // Two nodes with four devices each: a world of eight. Here every rank is a thread; under `ringlet
   // run --nnodes 2 --nproc-per-node 4` it would be a process with RANK in its environment.
   const int nodes = 2, devices = 4;
-  std::mutex mutex;
   comm::launch(
       [&](const comm::Group& world) {
         const int node = world.rank() / devices, local_rank = world.rank() % devices;
@@ -34,10 +29,9 @@ TEST_CASE("06 ranks and worlds") {
         across.all_reduce(pair).wait();
         CHECK(pair.item() == static_cast<float>(2 * local_rank + devices));
 
-        const std::lock_guard lock(mutex);
-        std::cout << "rank " << world.rank() << " of " << world.size() << ": node " << node
-                  << ", local rank " << local_rank << ", sum of all " << number.item()
-                  << ", of its pair " << pair.item() << "\n";
+        print_in_rank_order(world, str("rank ", world.rank(), " of ", world.size(), ": node ", node,
+                                       ", local rank ", local_rank, ", sum of all ", number.item(),
+                                       ", of its pair ", pair.item()));
       },
       nodes * devices);
 

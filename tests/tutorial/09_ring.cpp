@@ -1,4 +1,4 @@
-// Lesson 7: a ring by hand. Every rank communicates with its neighbours alone, yet all get the sum.
+// Lesson 9: a ring by hand. Every rank communicates with its neighbours alone, yet all get the sum.
 #include <doctest/doctest.h>
 
 #include <iostream>
@@ -35,7 +35,7 @@ std::vector<int> ring_all_reduce(std::vector<Buffer>& buffers) {
 
 }  // namespace
 
-TEST_CASE("07 ring") {
+TEST_CASE("09 ring") {
   const int n = 4, piece = 3;
   std::vector<Buffer> buffers;
   for (int rank = 0; rank < n; ++rank)  // rank r has r + 1 everywhere
@@ -45,7 +45,8 @@ TEST_CASE("07 ring") {
     for (const Piece& each : buffer) CHECK(each == Piece(piece, 1 + 2 + 3 + 4));
 
   // For any number of ranks, each sends less than twice the buffer: 2 (n - 1) / n of it.
-  std::cout << "by hand: " << sent[0] << " of " << n * piece << " numbers sent by each rank\n";
+  std::cout << "by hand: each rank sends " << sent[0] << " numbers for a buffer of " << n * piece
+            << ": " << 2 * (n - 1) << " pieces of " << piece << "\n";
   CHECK(sent == std::vector<int>(n, 2 * (n - 1) * piece));
 
   // The library's ring is this one as data: the piece, the sender and the receiver of each step.

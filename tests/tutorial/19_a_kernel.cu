@@ -1,4 +1,4 @@
-// Lesson 14: a kernel. Barriers make it right, addresses make it fast. This program is linked with
+// Lesson 19: a kernel. Barriers make it right, addresses make it fast. This program is linked with
 // the emulated GPU, which finds the race and counts the bytes that a launch moves.
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
@@ -66,7 +66,7 @@ Outcome run(Kernel kernel, const std::vector<int>& values) {
 
 }  // namespace
 
-TEST_CASE("14 a kernel") {
+TEST_CASE("19 a kernel") {
   std::vector<int> values(kValues);
   std::iota(values.begin(), values.end(), 0);
   const int exact = kValues * (kValues - 1) / 2;

@@ -1,4 +1,4 @@
-// Lesson 11: when a rank dies. No rank waits for ever: its peers end immediately and name it.
+// Lesson 16: when a rank dies. No rank waits for ever: its peers end immediately and name it.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -32,7 +32,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("11 when a rank dies") {
+TEST_CASE("16 when a rank dies") {
   // Killed: its end is detected immediately, long before any deadline. These ranks are processes
   // forked from this one and cannot use its GPU: `Device{}` is the CPU.
   Tensor x = zeros({1000}, DType::f32, Device{});

@@ -1,12 +1,10 @@
-// Lesson 10: FSDP in three lines. Parameters, gradients and optimizer state are divided into
+// Lesson 14: FSDP in three lines. Parameters, gradients and optimizer state are divided into
 // shards; a layer is complete only while it is used.
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <iostream>
-#include <mutex>
 
-#include "ringlet.h"
+#include "in_rank_order.h"
 
 using namespace ringlet;
 
@@ -65,17 +63,15 @@ Trained train_pairs(const comm::Group& world) {
 
 }  // namespace
 
-TEST_CASE("10 FSDP") {
+TEST_CASE("14 FSDP") {
   const Trained alone = train_pairs<train::FullySharded>(comm::Group());
-  std::mutex mutex;
   comm::launch(
       [&](const comm::Group& world) {
         const Trained whole = train_pairs<train::DistributedDataParallel>(world);
         const Trained sharded = train_pairs<train::FullySharded>(world);
-        const std::lock_guard lock(mutex);
-        std::cout << "rank " << world.rank() << " keeps " << sharded.kept << " of " << whole.kept
-                  << " parameters; embedding begins with " << sharded.embedding[0] << ", alone "
-                  << alone.embedding[0] << "\n";
+        print_in_rank_order(world, str("rank ", world.rank(), " keeps ", sharded.kept, " of ",
+                                       whole.kept, " parameters; embedding begins with ",
+                                       sharded.embedding[0], ", alone ", alone.embedding[0]));
         CHECK(sharded.kept < 0.6 * whole.kept);
         CHECK(sharded.embedding == whole.embedding);  // the same bits as under DDP
         // A single rank adds the losses of the four pairs in another order: 3 additions, each
