@@ -6,7 +6,6 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/peer_view.h"
-#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 
@@ -64,43 +63,38 @@ std::vector<std::pair<std::string, std::string>> CollectivesOptions::left_out() 
 
 std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   CollectivesOptions o;
-  std::string dtype = "f32", transport = "auto", device = "cpu";
+  std::string dtype = "f32", device = "cpu";
   bool no_mpi = false;
-  CLI::App app{
+  Command app(
+      "collectives",
       "Collectives between processes of this host, or between threads that have a GPU each or\n"
       "share one (--device cuda), after nccl-tests: time, algbw = bytes / time,\n"
       "busbw = what each link carries, wrong values. Every size is measured with all contenders "
       "in\n"
       "turn: ours (direct, ring, of ranks that share a GPU also as one launch), gloo's own "
       "(native),\n"
-      "Open MPI's, and the copies that ours cannot do without, free of any waiting (copy).",
-      "collectives"};
-  const auto bytes = CLI::AsSizeValue(false);
-  app.option_defaults()->always_capture_default();
+      "Open MPI's, and the copies that ours cannot do without, free of any waiting (copy).");
   add_device_option(app, device);
-  cli::add_number(app, "--ranks", o.ranks, 2, 256, "processes, on GPUs threads");
-  app.add_option("--op", o.ops, "all_reduce, reduce_scatter, all_gather, broadcast, barrier")
-      ->check(
-          CLI::IsMember({"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}));
-  app.add_option("-b,--begin", o.begin, "smallest buffer, bytes; 0: nothing, then one element")
-      ->transform(bytes);
-  app.add_option("-e,--end", o.end, "largest buffer, bytes")->transform(bytes);
-  cli::add_number(app, "-f,--factor", o.factor, 2, 1024, "from one size to the next");
-  cli::add_number(app, "--rounds", o.rounds, 1, 1000, "rounds over all sizes");
-  cli::add_number(app, "--seconds", o.seconds, 0.001, 60.0, "per size and contender in each round");
-  app.add_option("--dtype", dtype, "of the elements");
-  app.add_option("--transport", transport,
-                 "of ring and direct: auto, thread, shm or gloo, nccl on GPUs")
-      ->check(cli::parsed_by(comm::parse_transport));
-  app.add_option("--algorithm", o.algorithm,
-                 "ring, direct, in-kernel (both, as one launch), native, or all of them and the "
-                 "copies")
-      ->check(CLI::IsMember({"all", "ring", "direct", "in-kernel", "native"}));
-  app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
-  app.add_option("--json", o.json, "write the rows to this file");
+  app.add("--ranks", o.ranks, Range{2, 256}, "processes, on GPUs threads");
+  app.add("--op", o.ops,
+          OneOf{{"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}},
+          "all of them unless given; may be repeated");
+  app.add("-b,--begin", o.begin, cli::parse_bytes,
+          "smallest buffer, bytes; 0: nothing, then one element");
+  app.add("-e,--end", o.end, cli::parse_bytes, "largest buffer, bytes");
+  app.add("-f,--factor", o.factor, Range{2, 1024}, "from one size to the next");
+  app.add("--rounds", o.rounds, Range{1, 1000}, "rounds over all sizes");
+  app.add("--seconds", o.seconds, Range{0.001, 60.0}, "per size and contender in each round");
+  app.add("--dtype", dtype, "of the elements");
+  app.add("--transport", o.transport, comm::parse_transport,
+          "of ring and direct: auto, thread, shm or gloo, nccl on GPUs");
+  app.add("--algorithm", o.algorithm, OneOf{{"all", "ring", "direct", "in-kernel", "native"}},
+          "ring, direct, in-kernel (both, as one launch), native, or all of them and the "
+          "copies");
+  app.add("--no-mpi", no_mpi, "leave Open MPI out");
+  app.add("--json", o.json, "write the rows to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
   o.dtype = parse_dtype(dtype);
-  o.transport = comm::parse_transport(transport);
   o.device = use_device(device);
   const bool on_cpu = o.device.type == DeviceType::cpu;
   if (on_cpu && o.transport == comm::TransportKind::nccl)
@@ -113,7 +107,7 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
     if (const std::string why = o.why_not_nccl(); !why.empty())
       fail_input("--algorithm native: ", why);
   o.mpi = !no_mpi && o.algorithm == "all" && on_cpu;
-  if (o.begin < 0 || o.end < o.begin)
+  if (o.end < o.begin)
     fail_input("--begin ", o.begin, " --end ", o.end, ": expected a range of sizes");
   return o;
 }

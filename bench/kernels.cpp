@@ -25,7 +25,6 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 namespace {
@@ -44,7 +43,8 @@ struct Options {
 };
 
 bool parse(Options& o, int argc, char** argv) {
-  CLI::App app{
+  Command app(
+      "kernels",
       "Every op of a training step: time, GFLOP/s of products and GB/s of compulsory traffic, the\n"
       "share of the ceiling measured at the start, the largest error against f64 relative to the\n"
       "largest value, calls per step and their milliseconds. With --products, instead, the "
@@ -52,29 +52,27 @@ bool parse(Options& o, int argc, char** argv) {
       "of the linear layers H -> H, H -> 4H and 4H -> H with T tokens: NT forward, NN the input's\n"
       "gradient, TN the weight's; on a CPU beside those of the libraries that this was built "
       "with,\n"
-      "in turn in every round: their GFLOP/s, by how much ringlet is faster, their error",
-      "kernels"};
-  app.add_option("--model", o.models, "mpnet-base, bert-base, minilm-l6 or tiny");
-  app.add_option("--dtype", o.dtypes, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
-  cli::add_number(app, "--batch", o.batch, 1, 1 << 16, "pairs of a step, of SNLI's lengths");
-  cli::add_number(app, "--length", o.length, 1, 512, "tokens of every sentence, instead");
-  cli::add_number(app, "--layers", o.layers, 1, 1000, "instead of the model's");
-  cli::add_number(app, "--vocabulary", o.vocabulary, 1000, 1 << 20, "instead of the model's");
-  cli::add_number(app, "--dropout", o.dropout, 0.0, 0.9, "");
-  app.add_flag("--products", o.products, "of linear layers, instead of a step's ops");
-  app.add_option("--hidden", o.hidden, "H")->check(cli::number_in(1, 1 << 14));
-  app.add_option("--tokens", o.tokens, "T")->check(cli::number_in(1, 1 << 20));
-  app.add_option("--form", o.forms)->check(CLI::IsMember({"NT", "NN", "TN"}));
-  app.add_flag("--kept", o.kept, "our forward (NT) as where nothing learns, alone");
-  app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
-  app.add_option("--filter", o.filter,
-                 "an extended regular expression that the names of ops match");
+      "in turn in every round: their GFLOP/s, by how much ringlet is faster, their error");
+  app.add("--model", o.models, "mpnet-base, bert-base, minilm-l6 or tiny");
+  app.add("--dtype", o.dtypes, OneOf{{"f32", "bf16"}}, "f32 or bf16");
+  app.add("--batch", o.batch, Range{1, 1 << 16}, "pairs of a step, of SNLI's lengths");
+  app.add("--length", o.length, Range{1, 512}, "tokens of every sentence, instead");
+  app.add("--layers", o.layers, Range{1, 1000}, "instead of the model's");
+  app.add("--vocabulary", o.vocabulary, Range{1000, 1 << 20}, "instead of the model's");
+  app.add("--dropout", o.dropout, Range{0.0, 0.9}, "");
+  app.add("--products", o.products, "of linear layers, instead of a step's ops");
+  app.add("--hidden", o.hidden, Range{1, 1 << 14}, "H");
+  app.add("--tokens", o.tokens, Range{1, 1 << 20}, "T");
+  app.add("--form", o.forms, OneOf{{"NT", "NN", "TN"}}, "");
+  app.add("--kept", o.kept, "our forward (NT) as where nothing learns, alone");
+  app.add("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
+  app.add("--filter", o.filter, "an extended regular expression that the names of ops match");
   add_device_option(app, o.device);
-  cli::add_number(app, "--threads-per-device", o.threads, 1, 1024, "of ours and of theirs");
-  cli::add_number(app, "--rounds", o.rounds, 1, 1000, "");
-  cli::add_number(app, "--seconds", o.seconds, 0.0, 60.0, "at least, per op, program and round");
-  app.add_option("--json", o.json, "write the rows to this file");
-  app.add_option("--counters", o.counters, "of an emulated GPU: write its counters to this file");
+  app.add("--threads-per-device", o.threads, Range{1, 1024}, "of ours and of theirs");
+  app.add("--rounds", o.rounds, Range{1, 1000}, "");
+  app.add("--seconds", o.seconds, Range{0.0, 60.0}, "at least, per op, program and round");
+  app.add("--json", o.json, "write the rows to this file");
+  app.add("--counters", o.counters, "of an emulated GPU: write its counters to this file");
   return bench::parse(app, argc, argv);
 }
 

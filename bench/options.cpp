@@ -9,7 +9,6 @@
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/parallel/strategy_name.h"
 #include "ringlet/train/report/timeline.h"
 #include "timed_ranks.h"
@@ -65,85 +64,65 @@ void ThroughputOptions::join(const comm::Group& launched) {
 std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
-  std::string dtype = "f32", transport = "auto", algorithm = "auto", device = "cpu";
-  std::vector<std::string> rows{"all", "unconnected", "pipe", "tensor"};
+  std::string dtype = "f32", device = "cpu";
+  std::vector<std::string_view> rows{"all", "unconnected", "pipe", "tensor"};
   rows.insert(rows.end(), train::kStrategies.all.begin(), train::kStrategies.all.end());
-  CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
-  app.option_defaults()->always_capture_default();
-  cli::add_list(app, "--strategy", o.strategies,
-                "rows: unconnected, pipe (a pipeline), tensor (slices of layers), " +
-                    train::kStrategies.list() +
-                    "; all is none, and on several devices all others but zero2, pipe and tensor, "
-                    "under a launcher without dp",
-                CLI::IsMember(rows))
-      ->default_str("[all]");
+  Command app("throughput", "Pairs per second of a training step: the table's rows");
+  app.add_list("--strategy", o.strategies, OneOf{rows},
+               "rows: unconnected, pipe (a pipeline), tensor (slices of layers), " +
+                   train::kStrategies.list() +
+                   "; all is none, and on several devices all others but zero2, pipe and tensor, "
+                   "under a launcher without dp");
   add_device_option(app, device);
-  cli::add_number(
-      app, "--devices", o.devices, 1, 1024,
-      "devices of each row but none (default: at most two CPU devices, one GPU; under a "
-      "launcher its ranks); ranks that have more than there are GPUs share them")
-      ->default_str("");
-  app.add_option("--transport", transport,
-                 "auto, shm or gloo; of GPUs, whose ranks are threads unless a launcher started "
-                 "them, auto or nccl")
-      ->check(cli::parsed_by(comm::parse_transport));
-  app.add_option("--algorithm", algorithm,
-                 "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
-                 "in-kernel-ring, by which an all-reduce is one launch")
-      ->check(cli::parsed_by(comm::parse_algorithm));
-  app.add_flag("--wide", o.wide, "print all columns, and the phases and memory of each row's step");
-  cli::add_choice(app, "--pipeline-schedule", o.pipeline.schedule, train::kPipelines,
-                  "of the row pipe: " + train::kPipelines.list());
-  CLI::Option* const trace =
-      app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
-  CLI::Option* const profile = app.add_flag(
-      "--profile", o.profile,
-      "where a step of the first rank goes, kernel by kernel, and what each needs at least");
-  app.add_option(
-         "--timeline", o.timeline,
+  app.add("--devices", o.devices, Range{1, 1024},
+          "devices of each row but none (default: at most two CPU devices, one GPU; under a "
+          "launcher its ranks); ranks that have more than there are GPUs share them");
+  app.add("--transport", o.transport, comm::parse_transport,
+          "auto, shm or gloo; of GPUs, whose ranks are threads unless a launcher started "
+          "them, auto or nccl");
+  app.add("--algorithm", o.algorithm, comm::parse_algorithm,
+          "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
+          "in-kernel-ring, by which an all-reduce is one launch");
+  app.add("--wide", o.wide, "print all columns, and the phases and memory of each row's step");
+  app.add("--pipeline-schedule", o.pipeline.schedule, train::kPipelines,
+          "of the row pipe: " + train::kPipelines.list());
+  app.add("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
+  app.add("--profile", o.profile,
+          "where a step of the first rank goes, kernel by kernel, and what each needs at least");
+  app.add(
+         "--timeline", o.timeline, [](const std::string& file) { train::TimelineFiles{file}; },
          "write the timed steps of the last round to FILE.json, for Perfetto or Chrome, and "
          "draw the last step as FILE.svg")
-      ->check(cli::parsed_by([](const std::string& file) { train::TimelineFiles{file}; }))
-      ->excludes(trace)
-      ->excludes(profile)
-      ->default_str("");
-  cli::add_choice(
-      app, "--step-graphs", o.step_graphs, train::kStepGraphModes,
-      "auto or off: whether a GPU's steps are captured and replayed; those of a profile, of a "
-      "timeline and of several devices are not");
-  cli::add_number(app, "--idle-steps", o.idle_steps, 0, 1000,
-                  "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
-                  "it idles; 0: none");
-  app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
-      ->check(cli::parsed_by(models::check_model_name));
-  cli::add_number(app, "--batch", o.batch, 1, 1 << 20, "pairs per device and step");
-  cli::add_number(app, "--max-length", o.max_length, 1, 1 << 16, "tokens of a sentence");
-  cli::add_number(app, "--steps", o.steps, 1, 1 << 20, "timed steps per round");
-  cli::add_number(app, "--rounds", o.rounds, 1, 1000, "rounds, interleaved over strategies");
-  cli::add_number(app, "--warmup", o.warmup, 0, 1000,
-                  "steps of each round that are not timed; more follow while a step maps memory");
-  app.add_option("--dtype", dtype, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
-  app.add_option("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)")
-      ->default_str("");
-  CLI::Option* const data =
-      app.add_option("--data", o.data, "train on these files instead, FILE or FILE:LOSS")
-          ->default_str("");
-  app.add_option("--loss", o.loss, "of drawn pairs: softmax or mnrl")
-      ->check(CLI::IsMember({"softmax", "mnrl"}))
-      ->excludes(data);
-  cli::add_choice(
-      app, "--negatives", o.loss_options.negatives, models::kNegatives,
-      "of a ranking loss: global, which gathers the embeddings of all devices, or local");
-  app.add_flag("--padded", o.padded, "pad every sentence to the longest of its column");
-  app.add_option("--recipe", o.recipe,
-                 "ringlet: packed, one forward for all columns; reference: padded, one forward per "
-                 "column, round robin, as Sentence Transformers")
-      ->check(CLI::IsMember({"ringlet", "reference"}));
-  cli::add_number(app, "--threads-per-device", o.threads, 1, 1024,
-                  "threads of each device (default: the processors, shared out)")
-      ->default_str("");
-  app.add_option("--json", o.json, "write the rows to this file");
+      .excludes = {"--trace", "--profile"};
+  app.add("--step-graphs", o.step_graphs, train::kStepGraphModes,
+          "auto or off: whether a GPU's steps are captured and replayed; those of a profile, of a "
+          "timeline and of several devices are not");
+  app.add("--idle-steps", o.idle_steps, Range{0, 1000},
+          "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
+          "it idles; 0: none");
+  app.add("--model", o.model, models::check_model_name,
+          "mpnet-base, bert-base, minilm-l6, tiny or a folder");
+  app.add("--batch", o.batch, Range{1, 1 << 20}, "pairs per device and step");
+  app.add("--max-length", o.max_length, Range{1, 1 << 16}, "tokens of a sentence");
+  app.add("--steps", o.steps, Range{1, 1 << 20}, "timed steps per round");
+  app.add("--rounds", o.rounds, Range{1, 1000}, "rounds, interleaved over strategies");
+  app.add("--warmup", o.warmup, Range{0, 1000},
+          "steps of each round that are not timed; more follow while a step maps memory");
+  app.add("--dtype", dtype, OneOf{{"f32", "bf16"}}, "f32 or bf16");
+  app.add("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
+  app.add("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)");
+  app.add("--data", o.data, "train on these files instead, FILE or FILE:LOSS");
+  app.add("--loss", o.loss, OneOf{{"softmax", "mnrl"}}, "of drawn pairs: softmax or mnrl")
+      .excludes = {"--data"};
+  app.add("--negatives", o.loss_options.negatives, models::kNegatives,
+          "of a ranking loss: global, which gathers the embeddings of all devices, or local");
+  app.add("--padded", o.padded, "pad every sentence to the longest of its column");
+  app.add("--recipe", o.recipe, OneOf{{"ringlet", "reference"}},
+          "ringlet: packed, one forward for all columns; reference: padded, one forward per "
+          "column, round robin, as Sentence Transformers");
+  app.add("--threads-per-device", o.threads, Range{1, 1024},
+          "threads of each device (default: the processors, shared out)");
+  app.add("--json", o.json, "write the rows to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
   o.device = use_device(device);
   const int launched = comm::Environment::read().world_size, processors = threads_per_device();
@@ -152,11 +131,9 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   if (o.devices == 0) o.devices = std::min(2, processors);
   if (o.threads == 0 && launched == 1) o.threads = std::max(1, processors / o.devices);
   o.dtype = parse_dtype(dtype);
-  o.transport = comm::parse_transport(transport);
   if (o.transport == comm::TransportKind::nccl && o.device.type == DeviceType::cpu)
     fail_input(
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
-  o.algorithm = comm::parse_algorithm(algorithm);
   o.padded = o.padded || o.per_column();
   if (o.data.empty()) check_loss_options(o.loss_options, {cli::kLosses.parse(o.loss)});
   return o;

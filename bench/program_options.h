@@ -1,22 +1,22 @@
 // Options that the bench programs share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device/device.h"
 #include "ringlet/cuda/info.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/existing_device.h"
-#include "ringlet/train/cli/usage.h"
 
 namespace ringlet::bench {
 
+using cli::Command;
+using cli::OneOf;
 using cli::parse;
 
-inline void add_device_option(CLI::App& app, std::string& name) {
-  app.add_option("--device", name, "cpu or cuda, perhaps with an index: cuda:1")
-      ->capture_default_str();
+inline void add_device_option(Command& app, std::string& name) {
+  app.add("--device", name, "cpu or cuda, perhaps with an index: cuda:1");
 }
 
 /// Makes it the default device. InputError if it does not exist.

@@ -13,7 +13,7 @@
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
-#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/parallel/model/encoder_tensor_plan.h"
 
 namespace ringlet::bench {

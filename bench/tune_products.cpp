@@ -7,6 +7,7 @@
 
 #include "product_tuning.h"
 #include "program_options.h"
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -16,7 +17,6 @@
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 namespace {
@@ -36,23 +36,26 @@ struct Options {
 };
 
 bool parse(Options& o, int argc, char** argv) {
-  CLI::App app{
+  Command app(
+      "tune_products",
       "Times the algorithms that cuBLASLt offers for a bf16 step's products of linear layers\n"
       "H -> 3H, H -> H, H -> 4H and 4H -> H: NT with a bias, NN, TN, and TN with sums. Prints the\n"
       "microseconds of its first choice and of the fastest. Writes a row for each product whose\n"
-      "fastest one wins by more than the spread. The file can be included after every line",
-      "tune_products"};
-  app.add_option("--hidden", o.hidden, "H")
-      ->check(cli::number_in(8, 1 << 14))
-      ->check([](const std::string& h) {
-        return std::stoll(h) % 8 == 0 ? "" : "expected a multiple of 8, found " + h;
-      });
-  app.add_option("--tokens", o.tokens, "instead of the buckets of steps")
-      ->check(cli::number_in(1, 1 << 20));
-  cli::add_number(app, "--seconds", o.seconds, 0.0, 1e6, "after which no product is begun");
-  cli::add_number(app, "--rounds", o.rounds, 1, 1000, "of each algorithm");
+      "fastest one wins by more than the spread. The file can be included after every line");
+  app.add(
+      "--hidden", o.hidden,
+      [](const std::string& text) {
+        const auto hidden = parse_number<std::int64_t>(text).value_or(0);
+        if (hidden < 8 || hidden > 1 << 14 || hidden % 8 != 0)
+          fail_input("expected a multiple of 8 up to 16384, found '", text, "'");
+        return hidden;
+      },
+      "H");
+  app.add("--tokens", o.tokens, Range{1, 1 << 20}, "instead of the buckets of steps");
+  app.add("--seconds", o.seconds, Range{0.0, 1e6}, "after which no product is begun");
+  app.add("--rounds", o.rounds, Range{1, 1000}, "of each algorithm");
   add_device_option(app, o.device);
-  app.add_option("--out", o.out, "the rows")->capture_default_str();
+  app.add("--out", o.out, "the rows");
   return bench::parse(app, argc, argv);
 }
 

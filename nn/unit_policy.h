@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::nn {
@@ -41,7 +41,7 @@ inline void check_classes(Module& module, const UnitPolicy& policy) {
   for (const std::string& name : classes) names += (names.empty() ? "" : ", ") + name;
   for (const std::string& name : policy.classes)
     if (!classes.contains(name))
-      fail_input("fsdp units: no module is a ", quote(name), "; expected some of ", names);
+      fail_setting("fsdp_units", ": no module is a ", quote(name), "; expected some of ", names);
 }
 
 /// The modules below `module` that are units. A parameter belongs to the first that holds it.

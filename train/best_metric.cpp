@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/base/setting.h"
 
 namespace ringlet::train {
 namespace {
@@ -34,8 +35,8 @@ void BestMetric::check_named(const std::vector<std::string>& names) const {
     if (name == name_ || name == str(kEvalPrefix, name_)) return;
     all += (all.empty() ? "" : ", ") + name;
   }
-  fail_input("metric for best model: expected ", all.empty() ? "an evaluator's" : "one of ", all,
-             ", found ", quote(name_));
+  fail_setting("metric_for_best_model", ": expected ", all.empty() ? "an evaluator's" : "one of ",
+               all, ", found ", quote(name_));
 }
 
 double BestMetric::value(const Metrics& metrics, const comm::Group& group) const {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/argument_text.h"
+#include "ringlet/train/argument_table.h"
 #include "ringlet/train/report/evaluation_log.h"
 
 namespace ringlet::train {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/core/io/sha256.h"
 #include "ringlet/models/modules/sentence_modules.h"
@@ -75,10 +76,11 @@ void SentenceTask::check_rows(std::size_t dataset) const {
     fail_input("batch size (--batch): expected at least ", least, " for the loss of ", data.name(),
                ", found ", rows);
   if (options.batch_sampler == BatchSampler::group_by_label && !whole && step > options.batch_size)
-    fail_input("batch sampler group_by_label: the loss of ", data.name(), " would see ",
-               step / options.batch_size,
-               " parts of a step, which separate the rows of a label; expected one device and one "
-               "batch a step, or a loss with global negatives");
+    fail_setting(
+        "batch_sampler", " group_by_label: the loss of ", data.name(), " would see ",
+        step / options.batch_size,
+        " parts of a step, which separate the rows of a label; expected one device and one "
+        "batch a step, or a loss with global negatives");
 }
 
 UpdateArguments SentenceTask::arguments() const {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ringlet/core/base/setting.h"
 #include "ringlet/models/transformer.h"
+#include "ringlet/train/argument_table.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/model/encoder_tensor_plan.h"
 #include "ringlet/train/sentence_task.h"
@@ -38,7 +40,7 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   auto* const sentences = dynamic_cast<SentenceTask*>(job_.task.get());
   if (!sentences) check_has_use(given, *job_.task);
   if (mesh.same_rows.size() > 1 && !sentences)
-    fail_input("mesh: the axes pipe and tensor are for sentence encoders");
+    fail_setting("mesh", ": the axes pipe and tensor are for sentence encoders");
   if (mesh.tensor.size() > 1) slice_layers(mesh.tensor);
   std::shared_ptr<SentencePipeline> pipeline;
   if (mesh.pipe.size() > 1)
@@ -67,10 +69,11 @@ void Trainer::slice_layers(const comm::Group& group) const {
   module.visit([&](const std::string&, nn::Module& below) {
     if (!found) found = dynamic_cast<const models::Transformer*>(&below);
   });
-  if (!found) fail_input("mesh tensor=", group.size(), ": expected a transformer, found none");
+  if (!found)
+    fail_setting("mesh", " tensor=", group.size(), ": expected a transformer, found none");
   if (const std::int64_t heads = found->config().num_attention_heads; heads % group.size() != 0)
-    fail_input("mesh tensor=", group.size(), ": expected a divisor of the model's ", heads,
-               " heads");
+    fail_setting("mesh", " tensor=", group.size(), ": expected a divisor of the model's ", heads,
+                 " heads");
   TensorParallel(module, group, encoder_tensor_plan(found->config()),
                  {.sequence = job_.arguments.tensor_sequence});
 }

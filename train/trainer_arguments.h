@@ -105,12 +105,6 @@ struct TrainingArguments {
   bool padded = false;
 };
 
-/// InputError that names an argument for sentences that this other task would ignore.
-void check_has_use(const TrainingArguments& arguments, const TrainingTask& task);
-
-/// InputError that names the argument, the expected values and the one found.
-void check_arguments(const TrainingArguments& arguments, const comm::Group& group);
-
 /// Steps from one evaluation to the next under EvalStrategy::steps.
 std::int64_t eval_interval(const TrainingArguments& arguments);
 /// The options of this rank of the trainer's group.
@@ -120,10 +114,5 @@ std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArgu
 int moments_of(const TrainingArguments& arguments);
 /// Why steps cannot be captured; empty if they can.
 std::string why_no_step_graphs(const TrainingArguments& arguments);
-
-/// The settings that an update depends on, in addition to the data. With another value, a resumed
-/// run would continue with other bits than the stopped one.
-UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t total_steps,
-                                 std::int64_t warmup_steps);
 
 }  // namespace ringlet::train

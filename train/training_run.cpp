@@ -5,8 +5,10 @@
 #include <cstring>
 #include <typeinfo>
 
+#include "ringlet/core/base/setting.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/nn/place.h"
+#include "ringlet/train/argument_table.h"
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/milestone.h"
 #include "ringlet/train/report/timeline.h"
@@ -60,7 +62,7 @@ TrainingRun::TrainingRun(TrainingJob& job)
   }
   if (BestMetric::is_wanted(arguments_)) {
     if (job_.evaluators.empty())
-      fail_input("metric for best model: expected an evaluator or an evaluation data set");
+      fail_setting("metric_for_best_model", ": expected an evaluator or an evaluation data set");
     metric_.emplace(arguments_);
     check_metric();
     state_.arguments["--metric-for-best-model"] = metric_->describe();
@@ -147,6 +149,8 @@ void TrainingRun::step() {
   };
   try {
     take_step();
+  } catch (const SettingError& error) {
+    throw SettingError(error.setting, with_place(error).substr(error.setting.size()));
   } catch (const InputError& error) {
     throw InputError(with_place(error));
   } catch (const Error& error) {

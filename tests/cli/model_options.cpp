@@ -55,7 +55,7 @@ TEST_CASE("a new model pools and normalises as it is told, and its folder keeps 
   CHECK(json_of(model / "1_Pooling/config.json")["pooling_mode_cls_token"] == true);
   CHECK_EQ(json_of(model / "modules.json").size(), 3);
   check_refused(pairs.train("other", "--pooling last", "tiny"),
-                "--pooling: last not in {mean,cls,max}");
+                "--pooling: unknown pooling 'last'; expected mean, cls or max");
 }
 
 TEST_CASE("a bare checkpoint pools as it is told, a folder with modules as they say") {

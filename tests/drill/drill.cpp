@@ -2,7 +2,6 @@
 // rank, the step and the collective; the restarted job must end like an undisturbed one. With
 // --seconds it runs random programs of collectives instead of trainings.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <sstream>
@@ -11,9 +10,9 @@
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/signals.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/option_values.h"
-#include "ringlet/train/cli/usage.h"
+
 #include "ringlet/train/data/hash.h"
 #include "trial.h"
 
@@ -209,29 +208,21 @@ int run(const Options& options) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app{"Makes ranks fail at random steps: all must end well, and restart", "drill"};
+  cli::Command app("drill", "Makes ranks fail at random steps: all must end well, and restart");
   Options options;
-  app.add_option("--trials", options.trials, "Faults for each transport")
-      ->check(cli::number_in(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--transport", options.transports, "thread, shm, gloo")
-      ->delimiter(',')
-      ->check(cli::parsed_by(comm::parse_transport))
-      ->capture_default_str();
-  app.add_option("--faults", options.faults, "Some of them (default: all)")
-      ->delimiter(',')
-      ->check(CLI::IsMember(std::set<std::string>(kFaults.begin() + 1, kFaults.end())));
-  cli::add_choice(
-      app, "--job", options.job, kJobs,
+  app.add("--trials", options.trials, Range{1, 1'000'000}, "Faults for each transport");
+  app.add_list("--transport", options.transports, comm::parse_transport, "thread, shm, gloo");
+  app.add_list("--faults", options.faults, cli::OneOf{{kFaults.begin() + 1, kFaults.end()}},
+               "Some of them (default: all)");
+  app.add(
+      "--job", options.job, kJobs,
       "What the ranks train: digits under DDP, or a sentence encoder in a pipeline or in slices");
   cli::add_seed(app, options.seed, "Draws the ranks and the steps");
-  CLI::Option* const seconds =
-      cli::add_number(app, "--seconds", options.seconds, 1, 1'000'000,
-                      "Runs random programs of collectives for so long, instead of trainings");
-  cli::add_number(app, "--first", options.first, 0, 1'000'000'000, "Number of the first program")
-      ->needs(seconds);
-  for (const char* of_trainings : {"--trials", "--faults", "--job"})
-    seconds->excludes(of_trainings);
+  app.add("--seconds", options.seconds, Range{1, 1'000'000},
+          "Runs random programs of collectives for so long, instead of trainings")
+      .excludes = {"--trials", "--faults", "--job"};
+  app.add("--first", options.first, Range{0, 1'000'000'000}, "Number of the first program").needs =
+      "--seconds";
   return cli::parse(app, argc, argv) ? run(options) : 0;
 }
 

@@ -217,7 +217,7 @@ TEST_CASE("a metric that no evaluator has is refused with those there are") {
   arguments.metric_for_best_model = "eval_accuracy";
   Run run(arguments, kScores);
   CHECK_THROWS_WITH_AS(run.trainer->train(),
-                       "metric for best model: expected one of dev_score, found 'accuracy' "
+                       "metric_for_best_model: expected one of dev_score, found 'accuracy' "
                        "(training step 2)",
                        InputError);
   Trainer named(*run.loss, {words::dataset(8, 2)}, words::tokenizer(), arguments);
@@ -225,12 +225,12 @@ TEST_CASE("a metric that no evaluator has is refused with those there are") {
   named.add_eval_datasets({words::dataset(8, 2)});
   named.add_evaluator([](const EvaluationPoint&) { return Metrics{{"dev_f1", 1}}; }, {"dev_f1"});
   CHECK_THROWS_WITH_AS(named.train(),
-                       "metric for best model: expected one of eval_loss, dev_f1, found 'accuracy'",
+                       "metric_for_best_model: expected one of eval_loss, dev_f1, found 'accuracy'",
                        InputError);
   Trainer none(*run.loss, {words::dataset(8, 2)}, words::tokenizer(), arguments);
   none.add_callback({.on_train_begin = [](const TrainingArguments&) { FAIL("it begins"); }});
   CHECK_THROWS_WITH_AS(none.train(),
-                       "metric for best model: expected an evaluator or an evaluation data set",
+                       "metric_for_best_model: expected an evaluator or an evaluation data set",
                        InputError);
 }
 

@@ -88,11 +88,11 @@ TEST_CASE("arguments for sentences are refused with examples, and shuffle counts
     CHECK_THROWS_WITH_AS(train(with), (name + ": only tasks of sentences have it").c_str(),
                          InputError);
   };
-  refused("mini batch size", &TrainingArguments::mini_batch_size, std::size_t{2});
-  refused("multi dataset batch sampler", &TrainingArguments::multi_dataset_batch_sampler,
+  refused("mini_batch_size", &TrainingArguments::mini_batch_size, std::size_t{2});
+  refused("multi_dataset_batch_sampler", &TrainingArguments::multi_dataset_batch_sampler,
           Dealing::round_robin);
-  refused("batch sampler", &TrainingArguments::batch_sampler, BatchSampler::no_duplicates);
-  refused("max length", &TrainingArguments::max_length, std::int64_t{8});
+  refused("batch_sampler", &TrainingArguments::batch_sampler, BatchSampler::no_duplicates);
+  refused("max_length", &TrainingArguments::max_length, std::int64_t{8});
   refused("prompts", &TrainingArguments::prompts, Prompts{{"", "query: "}});
   refused("padded", &TrainingArguments::padded, true);
 }

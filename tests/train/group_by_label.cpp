@@ -98,7 +98,7 @@ TEST_CASE("group_by_label: data and batches without two labels are refused") {
     CHECK_THROWS_WITH_AS(Sampler({&data}, options(size)), line, InputError);
   };
   const char* const batch =
-      "batch sampler group_by_label: expected a batch of 4 rows or more, an even number, found ";
+      "batch_sampler group_by_label: expected a batch of 4 rows or more, an even number, found ";
   const TextDataset good = with_counts({9, 9});
   refused(good, 2, str(batch, 2).c_str());
   refused(good, 5, str(batch, 5).c_str());

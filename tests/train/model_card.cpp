@@ -4,7 +4,7 @@
 
 #include "../files.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/argument_text.h"
+#include "ringlet/train/argument_table.h"
 #include "words.h"
 
 using namespace ringlet;

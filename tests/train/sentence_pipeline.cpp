@@ -389,7 +389,7 @@ TEST_CASE("a loss that compares the rows of a step sees all micro-batches, under
           100 * kBound);
   }
   CHECK_THROWS_WITH_AS(ranked({1, 2}, PipelineKind::one_f_one_b),
-                       doctest::Contains("pipeline schedule 1f1b: a loss over the rows of all "
+                       doctest::Contains("pipeline_schedule 1f1b: a loss over the rows of all "
                                          "micro-batches waits for all forwards; expected gpipe"),
                        InputError);
 }
@@ -567,16 +567,16 @@ TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   refused(way, "mesh pipe=2,tensor=1: expected strategy ddp, zero1, zero2 or fsdp, found none");
   way = two;
   way.pipeline.layers = {3, 2};
-  refused(way, "pipeline layers: expected the sum 6, found 5");
+  refused(way, "pipeline_layers: expected the sum 6, found 5");
   way.pipeline.layers = {6, 0};
-  refused(way, "pipeline layers: expected at least 1 in each stage, found 0");
+  refused(way, "pipeline_layers: expected at least 1 in each stage, found 0");
   way = two;
   way.mesh = {1, 7};
   refused(way, "mesh pipe: expected at least one layer in each of 7 stages, the model has 6");
   way = two;
   way.pipeline.schedule = PipelineKind::zero_bubble;
   way.recompute = true;
-  refused(way, "pipeline schedule zero-bubble: its backward has two parts");
+  refused(way, "pipeline_schedule zero-bubble: its backward has two parts");
   CHECK_THROWS_WITH_AS((MeshShape{2, 2}.over(6)), "expected 4 ranks, found 6", InputError);
   for (const char* text :
        {"pipe=0", "data=2,data=2", "pipe", "rows=2", "pipe=2000", "pipe=x", "pipe=2,", ""}) {

@@ -563,22 +563,22 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
   refuse({.per_device_train_batch_size = 9},
          "batch size: expected at most the 8 rows of words, found 9");
   refuse({.per_device_train_batch_size = 4, .learning_rate = -1},
-         "learning rate: expected 0 or more, found -1");
+         "learning_rate: expected 0 or more, found -1");
   refuse({.per_device_train_batch_size = 4, .warmup_ratio = 2},
          "warm-up ratio: expected a number from 0 to 1, found 2");
   refuse({.per_device_train_batch_size = 4, .save_steps = 0},
-         "save strategy steps: expected save steps of at least 1, found 0");
+         "save_strategy steps: expected save_steps of at least 1, found 0");
   refuse({.num_train_epochs = 0, .per_device_train_batch_size = 4},
-         "train epochs: expected more than 0, found 0");
+         "num_train_epochs: expected more than 0, found 0");
   refuse(
       {.per_device_train_batch_size = 4, .logging_steps = 0, .eval_strategy = EvalStrategy::steps},
-      "eval strategy steps: expected eval steps or logging steps above 0");
+      "eval_strategy steps: expected eval_steps or logging_steps above 0");
   refuse({.per_device_train_batch_size = 4, .load_best_model_at_end = true},
-         "load best model at end: expected eval strategy steps or epoch, found no");
+         "load_best_model_at_end: expected eval_strategy steps or epoch, found no");
   refuse({.per_device_train_batch_size = 4,
           .eval_strategy = EvalStrategy::epoch,
           .save_strategy = SaveStrategy::best},
-         "save strategy best: expected an output folder for the checkpoints");
+         "save_strategy best: expected an output folder for the checkpoints");
   refuse({.per_device_train_batch_size = 4, .dtype = DType::f16},
          "dtype: expected f32 or bf16, found f16");
   refuse({.per_device_train_batch_size = 4, .dtype = DType::bf16},
@@ -588,7 +588,7 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
   refuse({.per_device_train_batch_size = 4,
           .gradient_accumulation_steps = 2,
           .batch_sampler = BatchSampler::group_by_label},
-         "batch sampler group_by_label: the loss of words would see 2 parts of a step, which "
+         "batch_sampler group_by_label: the loss of words would see 2 parts of a step, which "
          "separate the rows of a label; expected one device and one batch a step, or a loss with "
          "global negatives");
   refuse({.per_device_train_batch_size = 4, .gradient_accumulation_steps = 0},

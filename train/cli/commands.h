@@ -2,9 +2,7 @@
 // errors are exceptions, which main() turns into one line and an exit code.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include "ringlet/train/cli/command.h"
 
 namespace ringlet::cli {
 
@@ -13,16 +11,16 @@ struct Exit {
   int code;
 };
 
-void add_encode(CLI::App& app);
-void add_evaluate(CLI::App& app);
-void add_explain(CLI::App& app);
-void add_info(CLI::App& app);
-void add_make_data(CLI::App& app);
-void add_mine(CLI::App& app);
-void add_reduce(CLI::App& app);
+void add_encode(Command& program);
+void add_evaluate(Command& program);
+void add_explain(Command& program);
+void add_info(Command& program);
+void add_make_data(Command& program);
+void add_mine(Command& program);
+void add_reduce(Command& program);
 /// Takes the program to run and its arguments off the end of the command line.
-void add_run(CLI::App& app, int& argc, char** argv);
-void add_search(CLI::App& app);
-void add_train(CLI::App& app);
+void add_run(Command& program, int& argc, char** argv);
+void add_search(Command& program);
+void add_train(Command& program);
 
 }  // namespace ringlet::cli

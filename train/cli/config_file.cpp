@@ -3,26 +3,15 @@
 #include <fmt/core.h>
 #include <toml++/toml.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/nearest.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/file_kind.h"
 
 namespace ringlet::cli {
 namespace {
-
-struct Setting {
-  std::string name;
-  std::string value;  // as on the command line
-  int line = 0;       // from 1
-};
 
 int line_of(const toml::source_region& region) { return static_cast<int>(region.begin.line); }
 
@@ -36,7 +25,8 @@ std::string text_of(const toml::node& node, const std::string& file) {
              ": expected a string in quotes, a number, true or false");
 }
 
-/// The settings of a file by line; an array is several of one name.
+}  // namespace
+
 std::vector<Setting> read_settings(const std::string& file) {
   std::vector<Setting> settings;
   try {
@@ -59,56 +49,6 @@ std::vector<Setting> read_settings(const std::string& file) {
   }
   std::ranges::stable_sort(settings, {}, &Setting::line);
   return settings;
-}
-
-CLI::Option* find_option(CLI::App& command, const Setting& setting) {
-  CLI::Option* const option = command.get_option_no_throw("--" + setting.name);
-  if (option != nullptr && option->get_configurable()) return option;
-  std::vector<std::string> known;
-  for (const CLI::Option* one : command.get_options())
-    if (one->get_configurable())
-      known.insert(known.end(), one->get_lnames().begin(), one->get_lnames().end());
-  const std::vector<std::string> near = nearest(setting.name, known);
-  fail_input("unknown option ", quote(setting.name),
-             near.empty() ? "" : "; did you mean " + near.front() + "?");
-}
-
-void set(CLI::Option& option, const Setting& setting) {
-  const std::string& value = setting.value;
-  const bool flag = option.get_expected_min() == 0;
-  if (flag && value != "true" && value != "false")
-    fail_input("--", setting.name, ": expected true or false");
-  // A flag may have a name that means its opposite.
-  option.add_result(flag ? option.get_flag_value(setting.name, value) : value);
-  option.run_callback();
-}
-
-void apply(CLI::App& command, const std::string& file, ConfigPlaces& places) {
-  std::set<const CLI::Option*> of_file;  // others were set on the command line, which counts first
-  for (const Setting& setting : read_settings(file)) try {
-      CLI::Option& option = *find_option(command, setting);
-      if (option.count() == 0) of_file.insert(&option);
-      if (!of_file.contains(&option)) continue;
-      set(option, setting);
-      places.emplace("--" + setting.name, str(file, ":", setting.line, ": "));
-    } catch (const CLI::ParseError& error) {
-      fail_input(file, ":", setting.line, ": ", error.what());
-    } catch (const InputError& error) {
-      fail_input(file, ":", setting.line, ": ", error.what());
-    }
-}
-
-}  // namespace
-
-std::shared_ptr<const ConfigPlaces> add_config(CLI::App& command) {
-  const auto places = std::make_shared<ConfigPlaces>();
-  command
-      .add_option_function<std::string>(
-          "--config",
-          [&command, places](const std::string& file) { apply(command, file, *places); },
-          "Options from a file, a line NAME = VALUE each; those given here count before it")
-      ->configurable(false);
-  return places;
 }
 
 }  // namespace ringlet::cli

@@ -1,24 +1,21 @@
-// --config: options of a command from a file.
+// A file of options, as of --config.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <string>
-
-namespace CLI {
-class App;
-}
+#include <vector>
 
 namespace ringlet::cli {
 
-/// The place in the file of each option that it sets: "run.toml:3: ".
-using ConfigPlaces = std::map<std::string, std::string>;
+/// A line `name = value` of a file of options.
+struct Setting {
+  std::string name;   // an option's long name, without dashes
+  std::string value;  // as on the command line
+  int line = 0;       // from 1
+};
 
-/// Adds --config. The file is TOML without tables: a line `name = value` for each option, under its
-/// long name without dashes. Values are strings in quotes, numbers, true, false and, for options
-/// that may be repeated, arrays of them. Each value passes the option's own checks. An option of
-/// the command line replaces the file's. Paths are relative to the working directory, as on the
-/// command line. Wrong files are InputError, with the line.
-std::shared_ptr<const ConfigPlaces> add_config(CLI::App& command);
+/// The settings of a file by line; an array is several of one name. The file is TOML without
+/// tables. Values are strings in quotes, numbers, true, false and arrays of them. Wrong files are
+/// InputError, with the line. Paths are relative to the working directory, as on the command line.
+std::vector<Setting> read_settings(const std::string& file);
 
 }  // namespace ringlet::cli

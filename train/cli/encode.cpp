@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -12,7 +11,6 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/texts.h"
 #include "ringlet/train/evaluators/encode_together.h"
@@ -120,32 +118,30 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
 
 }  // namespace
 
-void add_encode(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("encode", "Embed each line of a text file, or each row of a table");
+void add_encode(Command& program) {
+  Command& command =
+      program.add_command("encode", "Embed each line of a text file, or each row of a table");
   const auto options = std::make_shared<EncodeOptions>();
   command
-      ->add_option("INPUT", options->input,
-                   "A text file, a line each (- reads standard input), or column text of a .csv, "
-                   ".tsv or .jsonl file; plain, gzip or in a ZIP archive")
-      ->required();
-  add_model_options(*command, options->model, "A Sentence Transformers folder");
-  command->add_option("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl")
-      ->required();
-  add_number(*command, "--batch-tokens", options->batch_tokens, 1, 1 << 24,
-             "Tokens of one forward, about")
-      ->capture_default_str();
-  CLI::Option* const name = command->add_option(
-      "--prompt-name", options->prompt_name,
-      "The folder's prompt that goes before each line, instead of its default one");
-  command->add_option("--prompt", options->prompt, "The text itself that goes before each line")
-      ->excludes(name);
-  add_truncate_dim(*command, options->truncate_dim);
-  command->add_flag("--json", options->json,
-                    "Print one JSON object: texts, dimension, seconds (loading apart), "
-                    "tokenizing_s (of them, rank 0's), texts_per_s");
-  add_timeout(*command, options->timeout);
-  command->callback([options] {
+      .add("INPUT", options->input,
+           "A text file, a line each (- reads standard input), or column text of a .csv, "
+           ".tsv or .jsonl file; plain, gzip or in a ZIP archive")
+      .required = true;
+  add_model_options(command, options->model, "A Sentence Transformers folder");
+  command.add("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl").required =
+      true;
+  command.add("--batch-tokens", options->batch_tokens, Range{1, 1 << 24},
+              "Tokens of one forward, about");
+  command.add("--prompt-name", options->prompt_name,
+              "The folder's prompt that goes before each line, instead of its default one");
+  command.add("--prompt", options->prompt, "The text itself that goes before each line")
+      .excludes = {"--prompt-name"};
+  add_truncate_dim(command, options->truncate_dim);
+  command.add("--json", options->json,
+              "Print one JSON object: texts, dimension, seconds (loading apart), "
+              "tokenizing_s (of them, rank 0's), texts_per_s");
+  add_timeout(command, options->timeout);
+  command.run = [options] {
     is_jsonl(options->output);  // or it is refused
     comm::run_from_env(
         [&](const comm::Group& world) {
@@ -153,7 +149,7 @@ void add_encode(CLI::App& app) {
           encode(*options, world);
         },
         launched_options(options->timeout));
-  });
+  };
 }
 
 }  // namespace ringlet::cli

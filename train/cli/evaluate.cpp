@@ -1,17 +1,14 @@
 // `ringlet evaluate`: the figures of a model on a file, by the evaluator that its columns call for.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/config_file.h"
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/read_options.h"
@@ -26,10 +23,10 @@ namespace {
 struct EvaluateOptions {
   ModelOptions model;
   std::string data;
-  std::string evaluator;                  // empty: by the columns
-  std::vector<std::string> similarities;  // empty: the model's
-  std::string corpus, queries;            // empty: next to the data
-  std::string teacher;                    // a folder; empty: none
+  std::optional<EvaluatorKind> evaluator;       // none: by the columns
+  std::vector<train::Similarity> similarities;  // empty: the model's
+  std::string corpus, queries;                  // empty: next to the data
+  std::string teacher;                          // a folder; empty: none
   train::ReadOptions read;
   std::string name;               // in metrics and names of tables
   std::string output;             // a folder for tables; empty: none
@@ -48,11 +45,10 @@ EvaluationData read_data(const EvaluateOptions& options) {
       .columns = options.read.columns,
       .split = options.read.split,
       .read = [&](const std::string& file) { return train::read_dataset(file, options.read); }};
-  if (!options.evaluator.empty()) source.kind = kEvaluators.parse(options.evaluator);
-  for (const std::string& name : options.similarities) {
-    const train::Similarity similarity = train::kSimilarities.parse(name);
+  source.kind = options.evaluator;
+  for (const train::Similarity similarity : options.similarities) {
     if (std::ranges::find(source.similarities, similarity) != source.similarities.end())
-      fail_input("--similarity ", name, ": expected each once");
+      fail_input("--similarity ", train::kSimilarities(similarity), ": expected each once");
     source.similarities.push_back(similarity);
   }
   EvaluationData data = read_evaluation_data(source, options.name);
@@ -65,8 +61,8 @@ EvaluationData read_data(const EvaluateOptions& options) {
 
 /// The teacher embeds the first column; the model is to embed the last one alike.
 EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::Group& world) {
-  if (!options.evaluator.empty() || !options.similarities.empty())
-    fail_input(options.evaluator.empty() ? "--similarity" : "--evaluator",
+  if (options.evaluator || !options.similarities.empty())
+    fail_input(options.evaluator ? "--evaluator" : "--similarity",
                ": --teacher compares embeddings itself");
   if (!(options.corpus.empty() && options.queries.empty()))
     fail_input(options.corpus.empty() ? "--queries" : "--corpus", ": --teacher compares the rows ",
@@ -127,47 +123,40 @@ void evaluate(const EvaluateOptions& options, const comm::Group& world) {
 
 }  // namespace
 
-void add_evaluate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("evaluate", "Evaluate a model on a file");
+void add_evaluate(Command& program) {
+  Command& command = program.add_command("evaluate", "Evaluate a model on a file");
   const auto options = std::make_shared<EvaluateOptions>();
-  add_model_options(*command, options->model, "A Sentence Transformers folder");
+  add_model_options(command, options->model, "A Sentence Transformers folder");
   command
-      ->add_option(
-          "--data", options->data,
-          "Pairs with scores or labels, triplets, relevant pairs or reranking rows; - reads "
-          "standard input")
-      ->required();
-  command
-      ->add_option("--evaluator", options->evaluator,
-                   "By default what the columns call for: " + kEvaluators.list())
-      ->check(
-          CLI::IsMember(std::vector<std::string>(kEvaluators.all.begin(), kEvaluators.all.end())));
-  command
-      ->add_option("--similarity", options->similarities,
-                   "cosine, dot, euclidean or manhattan, may be repeated; by default the model's")
-      ->check(CLI::IsMember(std::vector<std::string>(train::kSimilarities.all.begin(),
-                                                     train::kSimilarities.all.end())));
-  command->add_option("--corpus", options->corpus,
-                      "Documents of relevant pairs: id and text (corpus.jsonl near --data)");
-  command->add_option("--queries", options->queries,
-                      "Queries of relevant pairs: id and text (queries.jsonl near --data)");
-  command->add_option("--teacher", options->teacher,
-                      "A folder: the mean squared distance from its embeddings");
-  add_truncate_dim(*command, options->truncate_dim);
-  add_read_options(*command, options->read);
-  add_score_scale(*command, options->read);
-  command->add_option("--name", options->name, "Before each metric and in names of tables");
-  command->add_option("--output", options->output,
-                      "A folder for the table that Sentence Transformers writes");
-  command->add_flag("--json", options->json, "Print one JSON object");
-  add_timeout(*command, options->timeout);
-  add_config(*command);
-  command->callback([options] {
+      .add("--data", options->data,
+           "Pairs with scores or labels, triplets, relevant pairs or reranking rows; - reads "
+           "standard input")
+      .required = true;
+  command.add("--evaluator", options->evaluator, kEvaluators,
+              "By default what the columns call for: " + kEvaluators.list());
+  command.add("--similarity", options->similarities, train::kSimilarities,
+              "cosine, dot, euclidean or manhattan, may be repeated; by default the model's");
+  command.add("--corpus", options->corpus,
+              "Documents of relevant pairs: id and text (corpus.jsonl near --data)");
+  command.add("--queries", options->queries,
+              "Queries of relevant pairs: id and text (queries.jsonl near --data)");
+  command.add("--teacher", options->teacher,
+              "A folder: the mean squared distance from its embeddings");
+  add_truncate_dim(command, options->truncate_dim);
+  add_read_options(command, options->read);
+  add_score_scale(command, options->read);
+  command.add("--name", options->name, "Before each metric and in names of tables");
+  command.add("--output", options->output,
+              "A folder for the table that Sentence Transformers writes");
+  command.add("--json", options->json, "Print one JSON object");
+  add_timeout(command, options->timeout);
+  command.takes_config = true;
+  command.run = [options] {
     if (options->name.find('/') != std::string::npos)
       fail_input("--name ", options->name, ": expected a part of a file's name, without '/'");
     comm::run_from_env([&](const comm::Group& world) { evaluate(*options, world); },
                        launched_options(options->timeout));
-  });
+  };
 }
 
 }  // namespace ringlet::cli

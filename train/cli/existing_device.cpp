@@ -5,7 +5,7 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/command.h"
 
 namespace ringlet::cli {
 

@@ -1,7 +1,6 @@
 // `ringlet explain`: what ranks exchange, from the schedules and layouts that a run executes.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
@@ -10,10 +9,8 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/pipeline_picture.h"
-#include "ringlet/train/cli/ring_picture.h"
+#include "ringlet/train/cli/schedule_pictures.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/step_traffic.h"
 
@@ -109,53 +106,46 @@ void explain_sharding(const ShardingOptions& options) {
       "only the rows\nof the word embeddings that a batch uses are sent, if they are fewer.\n");
 }
 
-void add_ring(CLI::App& explain) {
-  CLI::App* command = explain.add_subcommand(
+void add_ring(Command& explain) {
+  Command& command = explain.add_command(
       "ring", "The steps of a ring's all-reduce: the schedule that ranks execute");
   const auto options = std::make_shared<RingOptions>();
-  add_number(*command, "-n,--ranks", options->ranks, 2, 16, "Ranks")->capture_default_str();
-  command->add_option("--svg", options->svg, "Also draw them to this file");
-  command->callback([options] { explain_ring(*options); });
+  command.add("-n,--ranks", options->ranks, Range{2, 16}, "Ranks");
+  command.add("--svg", options->svg, "Also draw them to this file");
+  command.run = [options] { explain_ring(*options); };
 }
 
-void add_pipeline(CLI::App& explain) {
-  CLI::App* command = explain.add_subcommand(
+void add_pipeline(Command& explain) {
+  Command& command = explain.add_command(
       "pipeline", "The computations of a pipeline's ranks in time, and how long they wait");
   const auto options = std::make_shared<PipelineOptions>();
-  add_choice(*command, "--schedule", options->kind, train::kPipelines, train::kPipelines.list());
-  add_number(*command, "--stages", options->stages, 1, 64, "Stages of the model")
-      ->capture_default_str();
-  add_number(*command, "--micro-batches", options->micro_batches, 1, 256, "Parts of a batch")
-      ->capture_default_str();
-  add_number(*command, "--chunks", options->chunks, 1, 16,
-             "Stages of each rank; interleaved-1f1b needs 2 or more")
-      ->capture_default_str();
-  command->add_option("--svg", options->svg, "Also draw them to this file");
-  command->callback([options] { explain_pipeline(*options); });
+  command.add("--schedule", options->kind, train::kPipelines, train::kPipelines.list());
+  command.add("--stages", options->stages, Range{1, 64}, "Stages of the model");
+  command.add("--micro-batches", options->micro_batches, Range{1, 256}, "Parts of a batch");
+  command.add("--chunks", options->chunks, Range{1, 16},
+              "Stages of each rank; interleaved-1f1b needs 2 or more");
+  command.add("--svg", options->svg, "Also draw them to this file");
+  command.run = [options] { explain_pipeline(*options); };
 }
 
-void add_sharding(CLI::App& explain) {
-  CLI::App* command = explain.add_subcommand(
+void add_sharding(Command& explain) {
+  Command& command = explain.add_command(
       "fsdp", "Bytes that a rank sends and keeps under ddp, zero1, zero2 and fsdp");
   const auto options = std::make_shared<ShardingOptions>();
-  command
-      ->add_option("--model", options->model,
-                   "A folder, or tiny, minilm-l6, bert-base or mpnet-base")
-      ->check(parsed_by(models::check_model_name))
-      ->capture_default_str();
-  add_number(*command, "-n,--ranks", options->ranks, 1, 1024, "Ranks")->capture_default_str();
-  command->callback([options] { explain_sharding(*options); });
+  command.add("--model", options->model, models::check_model_name,
+              "A folder, or tiny, minilm-l6, bert-base or mpnet-base");
+  command.add("-n,--ranks", options->ranks, Range{1, 1024}, "Ranks");
+  command.run = [options] { explain_sharding(*options); };
 }
 
 }  // namespace
 
-void add_explain(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("explain", "Print what ranks exchange, and what each of them keeps");
-  command->require_subcommand(1);
-  add_ring(*command);
-  add_pipeline(*command);
-  add_sharding(*command);
+void add_explain(Command& program) {
+  Command& command =
+      program.add_command("explain", "Print what ranks exchange, and what each of them keeps");
+  add_ring(command);
+  add_pipeline(command);
+  add_sharding(command);
 }
 
 }  // namespace ringlet::cli

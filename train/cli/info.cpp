@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 #include <zlib.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/Version.hpp>
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -197,11 +197,11 @@ void print_text(const Json& info) {
 
 }  // namespace
 
-void add_info(CLI::App& app) {
-  CLI::App* info = app.add_subcommand("info", "Devices, CPU features, libraries and versions");
+void add_info(Command& program) {
+  Command& command = program.add_command("info", "Devices, CPU features, libraries and versions");
   const auto as_json = std::make_shared<bool>(false);
-  info->add_flag("--json", *as_json, "Print one JSON object");
-  info->callback([as_json] {
+  command.add("--json", *as_json, "Print one JSON object");
+  command.run = [as_json] {
     const Json info = collect();
     if (*as_json)
       fmt::print("{}\n", info.dump(2));
@@ -209,7 +209,7 @@ void add_info(CLI::App& app) {
       print_text(info);
     for (const Json& link : info["links"])
       if (!link["right"].get<bool>()) fail(shown_link(link));
-  });
+  };
 }
 
 }  // namespace ringlet::cli

@@ -1,6 +1,5 @@
 #include "ringlet/train/cli/loss_kind.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 
@@ -13,7 +12,7 @@
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/losses/triplet_loss.h"
-#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/command.h"
 
 namespace ringlet::cli {
 namespace {
@@ -82,19 +81,18 @@ const Rule& rule_of(LossKind kind) {
 
 }  // namespace
 
-void add_loss_options(CLI::App& command, LossOptions& options) {
-  add_choice(command, "--negatives", options.negatives, models::kNegatives,
-             "Rows that a ranking loss compares: of all devices and accumulated batches (global), "
-             "or of each forward (local)");
-  add_number(command, "--scale", options.scale, 1e-3, 1e3,
-             "cosent, angle, mnrl, symmetric: factor of the similarities (20)");
-  add_number(command, "--margin", options.margin, 0.0, 1e3,
-             "triplet, batch_hard (5), contrastive, online_contrastive (0.5): the margin");
-  add_choice(command, "--distance", options.distance, models::kDistances,
-             "Distance of the losses with a margin");
-  add_list(command, "--matryoshka-dims", options.matryoshka_dims,
-           "Train the first values of each embedding, too: for example 384,128,32",
-           number_in(1, 1 << 20));
+void add_loss_options(Command& command, LossOptions& options) {
+  command.add("--negatives", options.negatives, models::kNegatives,
+              "Rows that a ranking loss compares: of all devices and accumulated batches (global), "
+              "or of each forward (local)");
+  command.add("--scale", options.scale, Range{1e-3, 1e3},
+              "cosent, angle, mnrl, symmetric: factor of the similarities (20)");
+  command.add("--margin", options.margin, Range{0.0, 1e3},
+              "triplet, batch_hard (5), contrastive, online_contrastive (0.5): the margin");
+  command.add("--distance", options.distance, models::kDistances,
+              "Distance of the losses with a margin");
+  command.add_list("--matryoshka-dims", options.matryoshka_dims, Range{1, 1 << 20},
+                   "Train the first values of each embedding, too: for example 384,128,32");
 }
 
 void check_loss_options(const LossOptions& options, const std::vector<LossKind>& losses) {

@@ -11,11 +11,9 @@
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/sampler.h"
 
-namespace CLI {
-class App;
-}
-
 namespace ringlet::cli {
+
+class Command;
 
 enum class LossKind {
   softmax,
@@ -43,7 +41,7 @@ struct LossOptions {
   std::vector<std::int64_t> matryoshka_dims;  // empty: whole embeddings
 };
 
-void add_loss_options(CLI::App& command, LossOptions& options);
+void add_loss_options(Command& command, LossOptions& options);
 
 /// InputError for an option that none of the losses has.
 void check_loss_options(const LossOptions& options, const std::vector<LossKind>& losses);

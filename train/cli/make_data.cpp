@@ -1,12 +1,10 @@
 // `ringlet make-data`: the project's own data set, for learning and for trying things out.
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
 
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/data/synthetic.h"
 
@@ -41,16 +39,15 @@ void make_data(const MakeDataOptions& options) {
 
 }  // namespace
 
-void add_make_data(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_make_data(Command& program) {
+  Command& command = program.add_command(
       "make-data", "Write a small data set: NLI-like pairs, scored pairs, drawn digits");
   const auto options = std::make_shared<MakeDataOptions>();
-  command->add_option("FOLDER", options->folder, "A new or empty folder")->required();
-  add_seed(*command, options->seed, "The same seed gives the same files");
-  add_number(*command, "--rows", options->rows, 30, 1'000'000,
-             "NLI pairs for training; the rest in proportion")
-      ->capture_default_str();
-  command->callback([options] { make_data(*options); });
+  command.add("FOLDER", options->folder, "A new or empty folder").required = true;
+  add_seed(command, options->seed, "The same seed gives the same files");
+  command.add("--rows", options->rows, Range{30, 1'000'000},
+              "NLI pairs for training; the rest in proportion");
+  command.run = [options] { make_data(*options); };
 }
 
 }  // namespace ringlet::cli

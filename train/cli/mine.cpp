@@ -1,12 +1,10 @@
 // `ringlet mine`: hard negatives for pairs, from a corpus.
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/mined_rows.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/read_options.h"
@@ -81,49 +79,47 @@ void check_output(const MineCommand& options) {
   check_not_input("--output", options.output, "--corpus", options.corpus);
 }
 
-void add_mining_options(CLI::App& command, train::MiningOptions& options) {
+void add_mining_options(Command& command, train::MiningOptions& options) {
   constexpr int kMost = 1 << 20;
-  add_number(command, "--num-negatives", options.num_negatives, 1, kMost, "For each anchor")
-      ->capture_default_str();
-  add_number(command, "--range-min", options.range_min, 0, kMost,
-             "Leave out so many of the most similar candidates")
-      ->capture_default_str();
-  add_number(command, "--range-max", options.range_max, 1, kMost,
-             "Candidates of an anchor, the most similar; by default as many as negatives and "
-             "positives need, ten times as many where an option leaves some out");
-  add_number(command, "--max-score", options.max_score, -1e9, 1e9,
-             "Leave out candidates with a larger similarity");
-  add_number(command, "--min-score", options.min_score, -1e9, 1e9,
-             "Leave out candidates with a smaller similarity");
-  add_number(command, "--absolute-margin", options.absolute_margin, -1e9, 1e9,
-             "Leave out candidates that are not less similar than the positive by so much");
-  add_number(command, "--relative-margin", options.relative_margin, -1e9, 1e9,
-             "The same, as a share of the positive's similarity: 0.05");
-  add_choice(command, "--sampling-strategy", options.sampling, train::kNegativeSamplings,
-             "top, the most similar candidates, or random ones");
+  command.add("--num-negatives", options.num_negatives, Range{1, kMost}, "For each anchor");
+  command.add("--range-min", options.range_min, Range{0, kMost},
+              "Leave out so many of the most similar candidates");
+  command.add("--range-max", options.range_max, Range{1, kMost},
+              "Candidates of an anchor, the most similar; by default as many as negatives and "
+              "positives need, ten times as many where an option leaves some out");
+  command.add("--max-score", options.max_score, Range{-1e9, 1e9},
+              "Leave out candidates with a larger similarity");
+  command.add("--min-score", options.min_score, Range{-1e9, 1e9},
+              "Leave out candidates with a smaller similarity");
+  command.add("--absolute-margin", options.absolute_margin, Range{-1e9, 1e9},
+              "Leave out candidates that are not less similar than the positive by so much");
+  command.add("--relative-margin", options.relative_margin, Range{-1e9, 1e9},
+              "The same, as a share of the positive's similarity: 0.05");
+  command.add("--sampling-strategy", options.sampling, train::kNegativeSamplings,
+              "top, the most similar candidates, or random ones");
   add_seed(command, options.seed, "Of random negatives");
 }
 
 }  // namespace
 
-void add_mine(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("mine", "Find hard negatives for pairs of an anchor and a positive");
+void add_mine(Command& program) {
+  Command& command =
+      program.add_command("mine", "Find hard negatives for pairs of an anchor and a positive");
   const auto options = std::make_shared<MineCommand>();
-  add_search_options(*command, options->search);
-  command->add_option("--data", options->data, "Pairs: a .csv, .tsv or .jsonl file")->required();
-  add_read_options(*command, options->read);
-  command->add_option("--corpus", options->corpus,
-                      "More texts to choose from, besides the positives: a text file, a line each, "
-                      "or columns id and text of a .csv, .tsv or .jsonl file");
-  add_mining_options(*command, options->mining);
-  add_choice(*command, "--output-format", options->format.format, kOutputFormats,
-             "triplet: a row for each negative; n-tuple: one with all negatives of an anchor; "
-             "labeled-pair: pairs with the label 1 or 0");
-  command->add_flag("--output-scores", options->format.scores,
-                    "Adds the similarities; to pairs instead of the label");
-  command->add_option("--output", options->output, "FILE.jsonl or FILE.csv")->required();
-  command->callback([options] {
+  add_search_options(command, options->search);
+  command.add("--data", options->data, "Pairs: a .csv, .tsv or .jsonl file").required = true;
+  add_read_options(command, options->read);
+  command.add("--corpus", options->corpus,
+              "More texts to choose from, besides the positives: a text file, a line each, "
+              "or columns id and text of a .csv, .tsv or .jsonl file");
+  add_mining_options(command, options->mining);
+  command.add("--output-format", options->format.format, kOutputFormats,
+              "triplet: a row for each negative; n-tuple: one with all negatives of an anchor; "
+              "labeled-pair: pairs with the label 1 or 0");
+  command.add("--output-scores", options->format.scores,
+              "Adds the similarities; to pairs instead of the label");
+  command.add("--output", options->output, "FILE.jsonl or FILE.csv").required = true;
+  command.run = [options] {
     train::RowWriter::is_csv(options->output);  // or it is refused
     check_format(options->format, options->mining.num_negatives);
     comm::run_from_env(
@@ -133,7 +129,7 @@ void add_mine(CLI::App& app) {
           mine(*options, world);
         },
         launched_options(options->search.timeout));
-  });
+  };
 }
 
 }  // namespace ringlet::cli

@@ -2,16 +2,16 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/hub_cache.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/existing_device.h"
-#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 namespace {
@@ -26,30 +26,23 @@ void check_no_modules(const ModelOptions& options) {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help,
+void add_model_options(Command& command, ModelOptions& options, const std::string& model_help,
                        const std::string& model_names) {
   constexpr int kMaxThreads = 4096;
-  command.add_option(model_names, options.model, model_help)->required();
-  command.add_option("--device", options.device, "cpu or cuda, perhaps with an index: cuda:1")
-      ->capture_default_str();
-  add_number(command, "--threads-per-device", options.threads, 1, kMaxThreads,
-             "Threads of each CPU device");
-  command.add_option("--dtype", options.dtype, "What activations are kept in: f32 or bf16")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--matmul-precision", options.matmul_precision,
-          "Of f32 products, PyTorch's names: highest, high (TF32 on a GPU; f32 where kernels "
-          "have nothing between) or medium (operands rounded to bf16 where that is faster)")
-      ->check(CLI::IsMember({"highest", "high", "medium"}))
-      ->capture_default_str();
-  add_number(command, "--max-length", options.max_length, 3, 1 << 20,
-             "Cut texts to so many tokens");
-  add_choice(command, "--pooling", options.pooling, models::kPoolings,
-             "Of random weights or a folder without modules.json: mean, the default, cls or max");
-  command.add_flag("--normalize", options.normalize,
-                   "The same: embeddings of norm 1, by a last module Normalize");
+  command.add(model_names, options.model, model_help).required = true;
+  command.add("--device", options.device, "cpu or cuda, perhaps with an index: cuda:1");
+  command.add("--threads-per-device", options.threads, Range{1, kMaxThreads},
+              "Threads of each CPU device");
+  command.add("--dtype", options.dtype, OneOf{{"f32", "bf16"}},
+              "What activations are kept in: f32 or bf16");
+  command.add("--matmul-precision", options.matmul_precision, OneOf{{"highest", "high", "medium"}},
+              "Of f32 products, PyTorch's names: highest, high (TF32 on a GPU; f32 where kernels "
+              "have nothing between) or medium (operands rounded to bf16 where that is faster)");
+  command.add("--max-length", options.max_length, Range{3, 1 << 20}, "Cut texts to so many tokens");
+  command.add("--pooling", options.pooling, models::kPoolings,
+              "Of random weights or a folder without modules.json: mean, the default, cls or max");
+  command.add("--normalize", options.normalize,
+              "The same: embeddings of norm 1, by a last module Normalize");
 }
 
 Device use_device(const ModelOptions& options) {
@@ -67,9 +60,9 @@ void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) 
   encoder.set_max_seq_length(options.max_length);
 }
 
-void add_truncate_dim(CLI::App& command, std::int64_t& columns) {
-  add_number(command, "--truncate-dim", columns, 1, 1 << 24,
-             "Keep so many leading numbers of each embedding, not normalised again");
+void add_truncate_dim(Command& command, std::int64_t& columns) {
+  command.add("--truncate-dim", columns, Range{1, 1 << 24},
+              "Keep so many leading numbers of each embedding, not normalised again");
 }
 
 void truncate(const models::SentenceEncoder& model, std::int64_t columns) {
@@ -94,6 +87,35 @@ models::SentenceEncoder open_model(const ModelOptions& options, bool tell) {
                options.pooling.value_or(models::Pooling::mean), options.normalize};
   apply(options, encoder);
   return encoder;
+}
+
+void add_prompt_options(Command& command, PromptOptions& options) {
+  command.add("--prompt", options.texts,
+              "TEXT that goes before every text trained on; COLUMN=TEXT before those of a column, "
+              "=TEXT if it contains a =; may be repeated");
+  command.add("--prompt-name", options.names,
+              "The same: NAME or COLUMN=NAME of the folder's prompts");
+}
+
+train::Prompts read_prompts(const PromptOptions& options, const models::SentenceEncoder& encoder) {
+  train::Prompts prompts;
+  const auto add = [&](const char* option, const std::string& given, const auto& text_of) {
+    const std::size_t equals = given.find('=');
+    const std::string column = equals == given.npos ? "" : given.substr(0, equals);
+    const std::string text = of_option(str(option, ' ', given), [&] {
+      return encoder.prompt(text_of(equals == given.npos ? given : given.substr(equals + 1)));
+    });
+    if (!prompts.emplace(column, text).second)
+      fail_input(option, ' ', given, ": expected one prompt for ",
+                 column.empty() ? "every column" : column, ", found two");
+  };
+  using models::EncodeOptions;
+  for (const std::string& text : options.texts)
+    add("--prompt", text, [](const std::string& of) { return EncodeOptions{.prompt = of}; });
+  for (const std::string& name : options.names)
+    add("--prompt-name", name,
+        [](const std::string& of) { return EncodeOptions{.prompt_name = of}; });
+  return prompts;
 }
 
 }  // namespace ringlet::cli

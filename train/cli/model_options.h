@@ -4,13 +4,13 @@
 #include <optional>
 #include <string>
 
+#include <vector>
 #include "ringlet/models/sentence_encoder.h"
-
-namespace CLI {
-class App;
-}
+#include "ringlet/train/data/token_cache.h"
 
 namespace ringlet::cli {
+
+class Command;
 
 struct ModelOptions {
   std::string model;
@@ -26,17 +26,27 @@ struct ModelOptions {
 
 /// Adds --model, --device, --threads-per-device, --dtype, --matmul-precision, --max-length,
 /// --pooling and --normalize. `model_names` may add a positional name to the first.
-void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help,
+void add_model_options(Command& command, ModelOptions& options, const std::string& model_help,
                        const std::string& model_names = "--model");
 /// Sets the threads and the precision; the device, which must exist.
 Device use_device(const ModelOptions& options);
 /// Sets dtype and length; a length that the model cannot take is InputError.
 void apply(const ModelOptions& options, const models::SentenceEncoder& encoder);
 /// --truncate-dim; 0, the default, means the folder's.
-void add_truncate_dim(CLI::App& command, std::int64_t& columns);
+void add_truncate_dim(Command& command, std::int64_t& columns);
 /// Cuts embeddings to so many numbers; InputError if the model has fewer.
 void truncate(const models::SentenceEncoder& model, std::int64_t columns);
 /// Reads the folder --model and tells on stderr, if asked to, which of its weights have no use.
 models::SentenceEncoder open_model(const ModelOptions& options, bool tell = true);
+
+struct PromptOptions {
+  std::vector<std::string> texts;  // TEXT, or COLUMN=TEXT
+  std::vector<std::string> names;  // NAME, or COLUMN=NAME, of the folder's
+};
+
+void add_prompt_options(Command& command, PromptOptions& options);
+/// By column. InputError for a name that the encoder's folder does not have, or for two prompts of
+/// one column.
+train::Prompts read_prompts(const PromptOptions& options, const models::SentenceEncoder& encoder);
 
 }  // namespace ringlet::cli

@@ -2,37 +2,29 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "ringlet/core/base/quote.h"
-#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/command.h"
 
 namespace ringlet::cli {
 namespace {
 
-const CLI::Validator& is_scale() {
-  static const CLI::Validator kCheck = number_in(1e-300, 1e300);
-  return kCheck;
-}
+constexpr Range kScales{1e-300, 1e300};
 
 /// The part behind the last '=', or all.
 std::string value_of(const std::string& text) { return text.substr(text.rfind('=') + 1); }
 
 }  // namespace
 
-void add_read_options(CLI::App& command, train::ReadOptions& options) {
-  command.add_option("--columns", options.columns, "Renames: NAME_IN_FILE=NAME,...");
-  command.add_option("--split", options.split.name,
-                     "The value in the column split of the rows to read");
+void add_read_options(Command& command, train::ReadOptions& options) {
+  command.add("--columns", options.columns, "Renames: NAME_IN_FILE=NAME,...");
+  command.add("--split", options.split.name, "The value in the column split of the rows to read");
 }
 
-void add_score_scale(CLI::App& command, train::ReadOptions& options) {
-  command
-      .add_option_function<double>(
-          "--score-scale", [&options](double scale) { options.score_scale = scale; },
-          "The best score: 1, or 5 for the STS benchmark, unless given")
-      ->check(is_scale());
+void add_score_scale(Command& command, train::ReadOptions& options) {
+  command.add("--score-scale", options.score_scale, kScales,
+              "The best score: 1, or 5 for the STS benchmark, unless given");
 }
 
 void print_reports(const std::vector<train::FileReport>& reports) {
@@ -78,17 +70,15 @@ void PerFile::check_used(const char* files) const {
                  ": expected ", files, ", found none");
 }
 
-void add_per_file_options(CLI::App& command, PerFileOptions& options) {
-  command.add_option("--split", options.split,
-                     "The value in the column split of the rows to train on, for --data files that "
-                     "have one; FILE=NAME for one file; may be repeated");
-  command.add_option("--eval-split", options.eval_split, "The same for --eval files");
-  const auto check = [](const std::string& text) { return is_scale()(value_of(text)); };
-  command
-      .add_option("--score-scale", options.score_scale,
-                  "The best score of all files, or FILE=SCALE of one, may be repeated: 1, or 5 for "
-                  "the STS benchmark, unless given")
-      ->check(CLI::Validator(check, is_scale().get_description()));
+void add_per_file_options(Command& command, PerFileOptions& options) {
+  command.add("--split", options.split,
+              "The value in the column split of the rows to train on, for --data files that "
+              "have one; FILE=NAME for one file; may be repeated");
+  command.add("--eval-split", options.eval_split, "The same for --eval files");
+  const auto check = [](const std::string& text) { detail::parse(kScales, value_of(text)); };
+  command.add("--score-scale", options.score_scale, check,
+              "The best score of all files, or FILE=SCALE of one, may be repeated: 1, or 5 for the "
+              "STS benchmark, unless given");
 }
 
 }  // namespace ringlet::cli

@@ -7,16 +7,14 @@
 
 #include "ringlet/train/data/readers.h"
 
-namespace CLI {
-class App;
-}
-
 namespace ringlet::cli {
 
+class Command;
+
 /// --columns and --split, of a command that reads one file.
-void add_read_options(CLI::App& command, train::ReadOptions& options);
+void add_read_options(Command& command, train::ReadOptions& options);
 /// --score-scale, too.
-void add_score_scale(CLI::App& command, train::ReadOptions& options);
+void add_score_scale(Command& command, train::ReadOptions& options);
 
 /// Prints a line about each file on stderr. Rows that are of no file have none.
 void print_reports(const std::vector<train::FileReport>& reports);
@@ -51,6 +49,6 @@ class PerFile {
 struct PerFileOptions {
   std::vector<std::string> split, eval_split, score_scale;
 };
-void add_per_file_options(CLI::App& command, PerFileOptions& options);
+void add_per_file_options(Command& command, PerFileOptions& options);
 
 }  // namespace ringlet::cli

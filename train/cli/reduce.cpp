@@ -1,7 +1,6 @@
 // `ringlet reduce`: the embeddings of an encoder projected onto their principal components.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -9,7 +8,6 @@
 
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/texts.h"
@@ -95,36 +93,35 @@ void reduce(const ReduceOptions& options, const comm::Group& world) {
 
 }  // namespace
 
-void add_reduce(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("reduce", "Project a model's embeddings onto their principal components");
+void add_reduce(Command& program) {
+  Command& command =
+      program.add_command("reduce", "Project a model's embeddings onto their principal components");
   const auto options = std::make_shared<ReduceOptions>();
-  add_model_options(*command, options->model, "A Sentence Transformers folder", "--model,MODEL");
+  add_model_options(command, options->model, "A Sentence Transformers folder", "--model,MODEL");
   command
-      ->add_option("--data", options->data,
-                   "Texts to fit: a text file, a line each (- reads standard input), or the texts "
-                   "of a .csv, .tsv or .jsonl data set")
-      ->required();
-  add_read_options(*command, options->read);
-  add_number(*command, "--dim", options->dim, 1, 1 << 16, "Dimensions of the new embeddings")
-      ->required();
-  command->add_flag("--whiten", options->whiten,
-                    "Subtract the mean, divide by the standard deviations, then normalise");
-  command->add_option("--output", options->output, "The new folder")->required();
-  add_number(*command, "--batch-tokens", options->batch_tokens, 1, 1 << 24,
-             "Tokens of one forward, about")
-      ->capture_default_str();
-  command->add_flag("--json", options->json,
-                    "Print one JSON object: texts, from, dimension, variance_kept");
-  add_timeout(*command, options->timeout);
-  command->callback([options] {
+      .add("--data", options->data,
+           "Texts to fit: a text file, a line each (- reads standard input), or the texts "
+           "of a .csv, .tsv or .jsonl data set")
+      .required = true;
+  add_read_options(command, options->read);
+  command.add("--dim", options->dim, Range{1, 1 << 16}, "Dimensions of the new embeddings")
+      .required = true;
+  command.add("--whiten", options->whiten,
+              "Subtract the mean, divide by the standard deviations, then normalise");
+  command.add("--output", options->output, "The new folder").required = true;
+  command.add("--batch-tokens", options->batch_tokens, Range{1, 1 << 24},
+              "Tokens of one forward, about");
+  command.add("--json", options->json,
+              "Print one JSON object: texts, from, dimension, variance_kept");
+  add_timeout(command, options->timeout);
+  command.run = [options] {
     comm::run_from_env(
         [&](const comm::Group& world) {
           if (world.rank() == 0) check_new_folder("--output", options->output);
           reduce(*options, world);
         },
         launched_options(options->timeout));
-  });
+  };
 }
 
 }  // namespace ringlet::cli

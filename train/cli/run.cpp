@@ -1,5 +1,4 @@
 // `ringlet run`: one program on many ranks, with torchrun's options.
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,7 +15,6 @@
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 namespace {
@@ -153,13 +151,13 @@ comm::LauncherOptions launcher_options(const RunOptions& options) {
 
 /// Cuts the program off: what follows the options, with or without a "--" before it. Otherwise the
 /// program's own options would be taken for this command's.
-std::vector<std::string> take_program(const CLI::App& command, int& argc, char** argv) {
+std::vector<std::string> take_program(const Command& command, int& argc, char** argv) {
   int at = 2;
   for (; at < argc && argv[at][0] == '-' && argv[at] != std::string("--"); ++at) {
     const std::string text = argv[at];
-    const CLI::Option* option = command.get_option_no_throw(text.substr(0, text.find('=')));
+    const Option* const option = command.find(text.substr(0, text.find('=')));
     const bool value_follows =
-        option != nullptr && option->get_items_expected_max() > 0 && text.find('=') == text.npos;
+        option != nullptr && !option->type.empty() && text.find('=') == text.npos;
     if (value_follows) ++at;
   }
   const int end = std::min(at, argc);
@@ -171,62 +169,51 @@ std::vector<std::string> take_program(const CLI::App& command, int& argc, char**
 
 }  // namespace
 
-void add_run(CLI::App& app, int& argc, char** argv) {
-  CLI::App* command =
-      app.add_subcommand("run", "Start a program on many ranks: ringlet run [options] PROGRAM …");
+void add_run(Command& program, int& argc, char** argv) {
+  Command& command =
+      program.add_command("run", "Start a program on many ranks: ringlet run [options] PROGRAM …");
   const auto options = std::make_shared<RunOptions>();
-  const auto add = [&](const std::string& name, auto& value, const std::string& help) {
-    std::string torch = name;  // torchrun takes either spelling
+  const auto add = [&](std::string names, auto& value, const auto&... more) -> Option& {
+    std::string torch = names;  // torchrun takes either spelling
     std::replace(torch.begin() + 2, torch.end(), '-', '_');
-    return command->add_option(torch == name ? name : name + ',' + torch, value, help);
+    if (torch != names) names += ',' + torch;
+    return command.add(names, value, more...);
   };
-  command
-      ->add_option("-n,--nproc-per-node,--nproc_per_node", options->nproc_per_node,
-                   "Ranks on this host: a number, cpu, gpu or auto")
-      ->capture_default_str();
-  add("--nnodes", options->nnodes, "Hosts; start this command on each of them, with as many ranks")
-      ->capture_default_str();
-  add("--node-rank", options->node_rank,
-      "Which of them this is; on the first, rank 0 keeps the store")
-      ->check(number_in(0, 1 << 20));
-  const auto address = add("--master-addr", options->master_addr, "The address of node 0");
-  const auto port = add("--master-port", options->master_port,
-                        "The store's port; a free one, or 29500 for several nodes")
-                        ->check(number_in(1, 65535));
+  command.add("-n,--nproc-per-node,--nproc_per_node", options->nproc_per_node,
+              "Ranks on this host: a number, cpu, gpu or auto");
+  add("--nnodes", options->nnodes, "Hosts; start this command on each of them, with as many ranks");
+  add("--node-rank", options->node_rank, Range{0, 1 << 20},
+      "Which of them this is; on the first, rank 0 keeps the store");
+  add("--master-addr", options->master_addr, "The address of node 0");
+  add("--master-port", options->master_port, Range{1, 65535},
+      "The store's port; a free one, or 29500 for several nodes");
   add("--rdzv-endpoint", options->rdzv_endpoint,
       "HOST:PORT, in place of --master-addr and --master-port")
-      ->excludes(address)
-      ->excludes(port);
+      .excludes = {"--master-addr", "--master-port"};
   add("--rdzv-id", options->rdzv_id, "The job's name, for TORCHELASTIC_RUN_ID");
-  add("--rdzv-backend", options->rdzv_backend, "torchrun's; the store is ringlet's with either")
-      ->check(CLI::IsMember({"c10d", "static"}));
-  add("--max-restarts", options->max_restarts,
-      "How often all ranks start again after a failure, on one host")
-      ->check(number_in(0, 1'000'000))
-      ->capture_default_str();
-  const auto log_dir = add("--log-dir", options->log_dir,
-                           "Write what ranks print to DIR/attempt_A/rank_R/stdout.log, stderr.log");
+  add("--rdzv-backend", options->rdzv_backend, OneOf{{"c10d", "static"}},
+      "torchrun's; the store is ringlet's with either");
+  add("--max-restarts", options->max_restarts, Range{0, 1'000'000},
+      "How often all ranks start again after a failure, on one host");
+  add("--log-dir", options->log_dir,
+      "Write what ranks print to DIR/attempt_A/rank_R/stdout.log, stderr.log");
   add("--tee", options->tee,
       "Of that, what goes to the screen, too: 1 standard output, 2 standard error, 3 both; or "
       "LOCAL_RANK:1-3,…")
-      ->needs(log_dir);
-  command->add_flag("--standalone", options->standalone, "One node and a free port: the default");
-  command->add_flag("--no-python,--no_python", options->no_python,
-                    "torchrun's; every program is run as it is");
-  add("--grace", options->grace,
+      .needs = "--log-dir";
+  add("--standalone", options->standalone, "One node and a free port: the default");
+  add("--no-python", options->no_python, "torchrun's; every program is run as it is");
+  add("--grace", options->grace, Range{0.0, 3600.0},
       "Seconds between a signal to this command, which the ranks get, too, and SIGKILL; after a "
-      "failure at most 5")
-      ->check(number_in(0.0, 3600.0))
-      ->capture_default_str();
-  command->add_flag(
-      "--no-pin,--no_pin", options->no_pin,
+      "failure at most 5");
+  add("--no-pin", options->no_pin,
       "Let ranks run on any processor; otherwise each has its own where they suffice");
-  command->callback([options] {
+  command.run = [options] {
     const int code = comm::run_launcher(launcher_options(*options), std::cout, std::cerr).code;
     if (code != 0) throw Exit{code};
-  });
+  };
   if (argc > 1 && argv[1] == std::string("run"))
-    options->program = take_program(*command, argc, argv);
+    options->program = take_program(command, argc, argv);
 }
 
 }  // namespace ringlet::cli

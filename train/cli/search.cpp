@@ -1,12 +1,10 @@
 // `ringlet search`: the most similar texts of a corpus for each query, by comparing all of them.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/read_options.h"
@@ -80,24 +78,23 @@ void check_output(const SearchCommand& options) {
 
 }  // namespace
 
-void add_search(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("search", "Find the texts of a corpus that are most similar to queries");
+void add_search(Command& program) {
+  Command& command =
+      program.add_command("search", "Find the texts of a corpus that are most similar to queries");
   const auto options = std::make_shared<SearchCommand>();
-  add_search_options(*command, options->search);
+  add_search_options(command, options->search);
   const std::string files =
       ": a text file, a line each (- reads standard input), or columns id and text of a .csv, "
       ".tsv or .jsonl file";
-  command->add_option("--queries", options->queries, "Queries" + files)->required();
-  command->add_option("--corpus", options->corpus, "Documents" + files)->required();
-  add_number(*command, "--top-k", options->top_k, 1, 1 << 20, "Documents for each query")
-      ->capture_default_str();
-  add_choice(*command, "--similarity", options->similarity, train::kSimilarities,
-             train::kSimilarities.list() + ", by default the model's");
-  command->add_option("--output", options->output,
-                      "FILE.jsonl or FILE.csv: query-id, query, corpus-id, score, text; without "
-                      "one the hits are printed");
-  command->callback([options] {
+  command.add("--queries", options->queries, "Queries" + files).required = true;
+  command.add("--corpus", options->corpus, "Documents" + files).required = true;
+  command.add("--top-k", options->top_k, Range{1, 1 << 20}, "Documents for each query");
+  command.add("--similarity", options->similarity, train::kSimilarities,
+              train::kSimilarities.list() + ", by default the model's");
+  command.add("--output", options->output,
+              "FILE.jsonl or FILE.csv: query-id, query, corpus-id, score, text; without "
+              "one the hits are printed");
+  command.run = [options] {
     if (!options->output.empty()) train::RowWriter::is_csv(options->output);  // or it is refused
     if (options->queries == "-" && options->corpus == "-")
       fail_input("--corpus -: --queries reads standard input");
@@ -108,7 +105,7 @@ void add_search(CLI::App& app) {
           search(*options, world);
         },
         launched_options(options->search.timeout));
-  });
+  };
 }
 
 }  // namespace ringlet::cli

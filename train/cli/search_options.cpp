@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 
 #include "commit.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/models/hub_cache.h"
-#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/report/progress.h"
@@ -19,12 +18,12 @@ namespace {
 
 using train::TextRole;
 
-void add_prompt(CLI::App& command, const std::string& texts, std::optional<std::string>& prompt,
+void add_prompt(Command& command, const std::string& texts, std::optional<std::string>& prompt,
                 std::optional<std::string>& name, const std::string& usual) {
-  CLI::Option* const named =
-      command.add_option("--" + texts + "-prompt-name", name,
-                         "The folder's prompt before each text (" + usual + ", if there is one)");
-  command.add_option("--" + texts + "-prompt", prompt, "The text itself instead")->excludes(named);
+  command.add("--" + texts + "-prompt-name", name,
+              "The folder's prompt before each text (" + usual + ", if there is one)");
+  command.add("--" + texts + "-prompt", prompt, "The text itself instead").excludes = {
+      "--" + texts + "-prompt-name"};
 }
 
 /// All that decides about embeddings but prompts and texts; another build or instruction set may
@@ -54,16 +53,15 @@ train::EmbeddingCache open_cache(const SearchOptions& options) {
 
 }  // namespace
 
-void add_search_options(CLI::App& command, SearchOptions& options) {
+void add_search_options(Command& command, SearchOptions& options) {
   add_model_options(command, options.model, "A Sentence Transformers folder", "--model,MODEL");
   add_prompt(command, "query", options.query_prompt, options.query_prompt_name, "query");
   add_prompt(command, "corpus", options.corpus_prompt, options.corpus_prompt_name, "document");
-  add_number(command, "--batch-tokens", options.batch_tokens, 1, 1 << 24,
-             "Tokens of one forward, about")
-      ->capture_default_str();
-  command.add_option("--cache-folder", options.cache_folder,
-                     "Keeps embeddings: a run that was stopped continues, another one of the same "
-                     "model and texts computes none");
+  command.add("--batch-tokens", options.batch_tokens, Range{1, 1 << 24},
+              "Tokens of one forward, about");
+  command.add("--cache-folder", options.cache_folder,
+              "Keeps embeddings: a run that was stopped continues, another one of the same "
+              "model and texts computes none");
   add_timeout(command, options.timeout);
 }
 

@@ -12,6 +12,8 @@
 
 namespace ringlet::cli {
 
+class Command;
+
 struct SearchOptions {
   ModelOptions model;
   std::optional<std::string> query_prompt, query_prompt_name;
@@ -22,7 +24,7 @@ struct SearchOptions {
 };
 
 /// --model, prompts, --batch-tokens, --cache-folder and --timeout.
-void add_search_options(CLI::App& command, SearchOptions& options);
+void add_search_options(Command& command, SearchOptions& options);
 /// InputError if embeddings cannot be kept in the folder.
 void check_search_options(const SearchOptions& options);
 

@@ -1,7 +1,6 @@
 // `ringlet train`: text in, a trained Sentence Transformers folder out.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -16,10 +15,8 @@
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/config_file.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
-#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output_lock.h"
 #include "ringlet/train/cli/train_rank.h"
 
@@ -84,34 +81,16 @@ std::set<Device> devices_of(const TrainOptions& options, Device device, bool lau
   return devices;
 }
 
-/// A message about a setting, "rank 1: pipeline layers: ...", with its option: "--pipeline-layers:
-/// ...". All ranks have the same settings.
-std::string with_option(const CLI::App& command, const std::string& message) {
-  const std::size_t begin = message.starts_with("rank ") ? message.find(": ") + 2 : 0;
-  const std::string text = message.substr(begin);
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) {
-      std::string setting = name;
-      std::replace(setting.begin(), setting.end(), '-', ' ');
-      const bool distinct = setting != name || name == "mesh";  // one word may begin any message
-      if (distinct && (text.starts_with(setting + ' ') || text.starts_with(setting + ':')))
-        return "--" + name + text.substr(name.size());
-    }
-  return message;
-}
-
-void train_model(TrainOptions options) {
+void train_model(TrainOptions options, const Command& command) {
   const comm::Environment environment = comm::Environment::read();
   const bool launched = environment.world_size > 1;
   const int parts = apply_mesh(options, environment.world_size);
-  const train::Strategy strategy =
-      of_option("--strategy", [&] { return train::kStrategies.parse(options.strategy); });
+  const train::Strategy strategy = options.arguments.strategy;
   check(options);
-  check_devices(options, strategy, launched);
+  check_devices(options, launched);
   std::optional<OutputLock> lock;
   if (environment.rank == 0) lock.emplace(options.arguments.output_dir, patience(environment));
   check_output(options, environment);
-  options.arguments.strategy = strategy;
   if (!launched) share_processors(options, options.devices);
   const Device device = use_device(options.model);
   if (strategy == train::Strategy::dp)
@@ -134,12 +113,12 @@ void train_model(TrainOptions options) {
   const InterruptGuard signals;
   const bool on_cpu = device.type == DeviceType::cpu;
   const auto rank_main = [&](const comm::Group& group) {
-    if (on_cpu) return train_rank(plan, group);
+    if (on_cpu) return name_options(command, [&] { train_rank(plan, group); });
     TrainPlan own = plan;
     const Device mine = device_of_rank(device, group.rank());
     own.options.model.device = str(mine);
     const DefaultDeviceGuard here(mine);
-    train_rank(own, group);
+    name_options(command, [&] { train_rank(own, group); });
   };
   try {
     // A forked child could not use the driver that its parent has looked for GPUs with.
@@ -157,21 +136,16 @@ void train_model(TrainOptions options) {
 
 }  // namespace
 
-void add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "Train a sentence encoder");
+void add_train(Command& program) {
+  Command& command = program.add_command("train", "Train a sentence encoder");
   const auto options = std::make_shared<TrainOptions>();
-  add_train_options(*command, *options);
-  const auto places = add_config(*command);
-  command->callback([command, options, places] {
+  add_train_options(command, *options);
+  command.takes_config = true;
+  command.run = [&command, options] {
+    options->given = command.given();
     options->data.seed = options->arguments.seed;
-    try {
-      train_model(*options);
-    } catch (const InputError& error) {
-      const std::string message = with_option(*command, error.what());
-      const auto place = places->find(message.substr(0, message.find_first_of(" :,")));
-      fail_input(place == places->end() ? "" : place->second, message);
-    }
-  });
+    train_model(*options, command);
+  };
 }
 
 }  // namespace ringlet::cli

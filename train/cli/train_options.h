@@ -1,19 +1,17 @@
 // The options of `ringlet train` and their checks.
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string>
 
+#include <optional>
 #include "ringlet/comm/environment.h"
-#include "ringlet/train/cli/evaluation_options.h"
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/cli/prompt_options.h"
 #include "ringlet/train/cli/training_data.h"
+#include "ringlet/train/early_stopping.h"
 #include "ringlet/train/trainer.h"
-
-namespace CLI {
-class App;
-}
 
 namespace ringlet::cli {
 
@@ -22,36 +20,35 @@ struct TrainOptions {
   DataOptions data;
   PromptOptions prompts;
   std::string vocab;
+  /// 0: chosen by the model and the data, or for save_steps none.
   train::TrainingArguments arguments{.output_dir = "output",
                                      .num_train_epochs = 0,
                                      .per_device_train_batch_size = 32,
                                      .per_device_eval_batch_size = 32,
                                      .learning_rate = 0,
                                      .logging_steps = 10,
+                                     .eval_strategy = train::EvalStrategy::epoch,
+                                     .save_strategy = train::SaveStrategy::no,
                                      .save_steps = 0};
-  std::optional<train::BatchSampler> batch_sampler;  // none: what the losses need
-  EvaluationOptions evaluation;
+  train::EarlyStoppingOptions early_stopping{.patience = 0};  // 0: none
   double warmup = 0.1;
   bool resume = false;
   bool no_progress = false;
   std::string timeline;          // see train::TimelineFiles; empty: none
-  std::string strategy = {};     // empty: none, or ddp with a mesh
-  std::string mesh;              // empty: all ranks along the axis `data`
   int devices = 0;               // on entry 0: one, or those of the mesh
   std::size_t memory_limit = 0;  // bytes of each device; 0: none
   std::string transport = "auto";
   std::string algorithm = "auto";
-  double timeout = 0;  // seconds; 0: GroupOptions' own
-  std::optional<double> bucket_cap_mb;
-  std::optional<bool> reshard_after_forward, prefetch;
-  int shard_size = 0;
-  nn::UnitPolicy units;
+  double timeout = 0;                        // seconds; 0: GroupOptions' own
+  std::map<std::string, std::string> given;  // the text of each option that was given
+
+  bool is_given(const std::string& option) const { return given.contains(option); }
 };
 
 /// --model names an architecture, not a folder: the weights are random.
 bool from_scratch(const TrainOptions& options);
 
-void add_train_options(CLI::App& command, TrainOptions& options);
+void add_train_options(Command& command, TrainOptions& options);
 
 /// InputError for everything that can be known to be wrong before a file is read.
 void check(const TrainOptions& options);
@@ -60,7 +57,7 @@ void check(const TrainOptions& options);
 /// folder's lock.
 void check_output(TrainOptions& options, const comm::Environment& environment);
 /// The same for what several devices cannot do; `launched`: this is one of several ranks.
-void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched);
+void check_devices(const TrainOptions& options, bool launched);
 
 /// Completes the options with what --mesh says of strategy and devices; the number of ranks with
 /// different rows. InputError unless there are `launched` ranks, if a launcher started them.
@@ -75,5 +72,11 @@ void check_batch(const TrainOptions& options, const TrainingData& data, int devi
 
 /// With what depends on the model and the data filled in.
 train::TrainingArguments training_arguments(const TrainOptions& options, const TrainingData& data);
+
+struct TrainPlan {
+  TrainOptions options;
+  TrainingData data;
+  std::optional<models::Tokenizer> tokenizer;  // of a new model
+};
 
 }  // namespace ringlet::cli

@@ -13,15 +13,16 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
+#include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/curves.h"
 #include "ringlet/train/cli/epoch_lines.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
-#include "ringlet/train/cli/model_card.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
+#include "ringlet/train/model_card.h"
 #include "ringlet/train/report/progress.h"
 #include "ringlet/train/timeline_callback.h"
 
@@ -204,8 +205,8 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
       add_evaluator(trainer, eval, encoder, losses.classifier,
                     arguments.per_device_eval_batch_size);
 
-  if (options.evaluation.early_stopping.patience > 0)
-    trainer.add_callback(train::early_stopping(trainer, options.evaluation.early_stopping));
+  if (options.early_stopping.patience > 0)
+    trainer.add_callback(train::early_stopping(trainer, options.early_stopping));
 
   if (!options.timeline.empty())
     trainer.add_callback(
@@ -249,6 +250,25 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
       describe(group, existing_device(options.model.device)), output.string(),
       arguments.tensorboard ? str(", ", train::kEventFile, "*") : "", wrote_timeline(options));
+}
+
+std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& encoder,
+                      const Losses& losses, const train::TrainingArguments& arguments,
+                      const train::TrainingResult& result) {
+  train::ModelCard card;
+  if (!from_scratch(plan.options)) card.base_model = plan.options.model.model;
+  const std::vector<std::string> trained = train::short_names(plan.data.datasets());
+  for (std::size_t i = 0; i < trained.size(); ++i)
+    card.train_datasets.push_back({plan.data.sources[i].dataset, trained[i], losses.kinds[i]});
+  for (const EvaluationData& eval : plan.data.eval) {
+    if (eval.has_evaluator()) card.evaluators.push_back({eval.kind(), eval.name});
+    if (!eval.dataset) continue;
+    card.eval_datasets.push_back(
+        {eval.dataset, eval.name, eval.source ? losses.kinds[*eval.source] : ""});
+  }
+  card.metrics = arguments.output_dir / train::kMetrics;
+  if (arguments.load_best_model_at_end && result.best) card.step = result.best->step;
+  return train::model_card(card, encoder, arguments);
 }
 
 }  // namespace ringlet::cli

@@ -1,8 +1,9 @@
 // The training of `ringlet train` on one rank.
 #pragma once
 
+#include <string>
 #include "ringlet/comm/group.h"
-#include "ringlet/train/cli/train_plan.h"
+#include "ringlet/train/cli/train_options.h"
 
 namespace ringlet::cli {
 
@@ -13,5 +14,10 @@ void check_random_weights(const TrainPlan& plan);
 /// Trains on this rank; rank 0 shows and writes. After SIGINT or SIGTERM on any rank all save at
 /// the end of the step and throw Interrupted.
 void train_rank(TrainPlan plan, const comm::Group& group);
+
+/// README.md of the saved model. Only rank 0 calls it, which has metrics.jsonl.
+std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& encoder,
+                      const Losses& losses, const train::TrainingArguments& arguments,
+                      const train::TrainingResult& result);
 
 }  // namespace ringlet::cli

@@ -10,7 +10,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/evaluators/evaluator.h"
@@ -88,7 +88,7 @@ Source read_source(const std::string& text, const DataOptions& options, FileRead
     if (known) file = text.substr(0, colon);
   }
   read_pipe("--data", file, options.readers);
-  if (!loss && !options.loss.empty()) loss = kLosses.parse(options.loss);
+  if (!loss) loss = options.loss;
   auto dataset = std::make_shared<const TextDataset>(files.read(file, options.num_labels));
   if (!loss) loss = deduce_loss(*dataset, "--data " + file);
   check_suits(*dataset, *loss, "--data " + file);

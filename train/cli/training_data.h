@@ -21,7 +21,7 @@ inline constexpr int kMaxGuessedLabels = 1000;
 
 struct DataOptions {
   std::vector<std::string> data;  // FILE or FILE:LOSS
-  std::string loss;               // for files that name none; empty: by their columns
+  std::optional<LossKind> loss;   // for files that name none; unset: by their columns
   LossOptions losses;
   std::string teacher;            // a folder, for mse
   std::vector<std::string> eval;  // see read_evaluation_data

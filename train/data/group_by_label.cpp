@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/data/permutation.h"
 
@@ -29,10 +29,10 @@ std::vector<RowNumbers> rows_by_label(const TextDataset& dataset, const RowNumbe
 
 void check_labels(const TextDataset& dataset, std::size_t batch_size) {
   if (batch_size < 4 || batch_size % 2 != 0)
-    fail_input(
-        "batch sampler group_by_label: expected a batch of 4 rows or more, an even number, "
-        "found ",
-        batch_size);
+    fail_setting("batch_sampler",
+                 " group_by_label: expected a batch of 4 rows or more, an even number, "
+                 "found ",
+                 batch_size);
   if (dataset.target() != Target::label)
     fail_input(dataset.name(), ": batch sampler group_by_label: expected a column of labels");
   RowNumbers order(dataset.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ringlet/core/base/setting.h"
 #include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::train {
@@ -58,7 +59,8 @@ UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, const comm::Gr
 
 void UnitSharding::make_blocks(int shard_size) {
   if (size() % shard_size != 0)
-    fail_input("fsdp shard size: expected a divisor of ", size(), " ranks, found ", shard_size);
+    fail_setting("fsdp_shard_size", ": expected a divisor of ", size(), " ranks, found ",
+                 shard_size);
   const int blocks = size() / shard_size;
   for (int first = 0; first < size(); first += shard_size) {
     std::vector<int> block(static_cast<std::size_t>(shard_size));

@@ -2,14 +2,12 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/usage.h"
 #include "ringlet/train/data/kept_input.h"
 #include "ringlet/train/python/bindings.h"
 
@@ -54,9 +52,9 @@ void train(const std::filesystem::path& config, const py::kwargs& options) {
   const py::gil_scoped_release others_run;
   cli::open_standard_streams();
   const RestoreSettings after;
-  CLI::App app;
-  cli::add_train(app);
-  cli::parse(app, static_cast<int>(argv.size()), argv.data());
+  cli::Command program("ringlet", "");
+  cli::add_train(program);
+  cli::parse(program, static_cast<int>(argv.size()), argv.data());
   cli::check_output();
 }
 

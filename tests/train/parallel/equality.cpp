@@ -66,7 +66,7 @@ TEST_CASE("hybrid shards have the bits of ranks that are summed by blocks") {
   }
   const auto uneven = tiny::parallel<FullySharded>("", {.shard_size = 3});
   CHECK_THROWS_WITH_AS(tiny::run(4, {}, training(uneven, {false})),
-                       doctest::Contains("shard size: expected a divisor of 4 ranks, found 3"),
+                       doctest::Contains("fsdp_shard_size: expected a divisor of 4 ranks, found 3"),
                        InputError);
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("units are modules of a class, or those with enough parameters from th
   CHECK(planned(kBySize) == layers);
   CHECK(message([&] {
           planned({.classes = {"MPNetLayer", "BertLayer"}});
-        }).starts_with("fsdp units: no module is a 'BertLayer'; expected some of "));
+        }).starts_with("fsdp_units: no module is a 'BertLayer'; expected some of "));
   // The word embeddings have 64 x 48 elements.
   CHECK(planned(kPairs) == std::vector<std::string>{"embeddings", layers[0], layers[1], layers[2]});
   CHECK(planned({}) == planned(kPairs));

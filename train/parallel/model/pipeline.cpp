@@ -5,7 +5,7 @@
 #include <typeinfo>
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/train/parallel/model/pipeline_simulation.h"
 
 namespace ringlet::train {
@@ -24,8 +24,8 @@ Variable joined(const std::vector<Variable>& outputs, std::vector<Tensor> grads)
 
 void Pipeline::check(PipelineKind kind, const PipelineShape& shape, bool whole_loss) {
   if (whole_loss && kind != PipelineKind::gpipe)
-    fail_input(
-        "pipeline schedule ", kPipelines(kind),
+    fail_setting(
+        "pipeline_schedule", ' ', kPipelines(kind),
         ": a loss over the rows of all micro-batches waits for all forwards; expected gpipe");
   make_pipeline(kind, shape);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ringlet/core/base/number.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/tensor/random.h"
 
@@ -75,8 +76,8 @@ std::vector<double> layer_costs(PipelineBalance balance, const models::Loss& los
 std::vector<int> balanced_layers(const std::vector<double>& costs, int stages) {
   const auto layers = static_cast<int>(costs.size());
   if (stages > layers)
-    fail_input("mesh pipe: expected at least one layer in each of ", stages,
-               " stages, the model has ", layers);
+    fail_setting("mesh", " pipe: expected at least one layer in each of ", stages,
+                 " stages, the model has ", layers);
   // best[s][i]: of the first i layers in s stages; from[s][i]: where the last of these begins.
   const std::vector<double> none(static_cast<std::size_t>(layers) + 1,
                                  std::numeric_limits<double>::infinity());
@@ -107,15 +108,17 @@ std::vector<int> balanced_layers(const std::vector<double>& costs, int stages) {
 std::vector<models::LayerRange> cut_layers(const std::vector<int>& counts, std::int64_t layers,
                                            int stages) {
   if (static_cast<int>(counts.size()) != stages)
-    fail_input("pipeline layers: expected ", stages, " numbers, found ", counts.size());
+    fail_setting("pipeline_layers", ": expected ", stages, " numbers, found ", counts.size());
   std::vector<models::LayerRange> ranges;
   std::int64_t end = 0;
   for (const int count : counts) {
-    if (count < 1) fail_input("pipeline layers: expected at least 1 in each stage, found ", count);
+    if (count < 1)
+      fail_setting("pipeline_layers", ": expected at least 1 in each stage, found ", count);
     ranges.push_back({end, end + count});
     end += count;
   }
-  if (end != layers) fail_input("pipeline layers: expected the sum ", layers, ", found ", end);
+  if (end != layers)
+    fail_setting("pipeline_layers", ": expected the sum ", layers, ", found ", end);
   return ranges;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/view.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
@@ -105,7 +106,8 @@ SentencePipeline::SentencePipeline(models::Loss& loss, std::size_t datasets, int
       places.emplace(rank_of(stage_of_.at(state)), !below.contains(state));
     }
     if (places.size() > 1)
-      fail_input("fsdp units: '", unit.name, "' has layers of several stages of the pipeline");
+      fail_setting("fsdp_units", ": '", unit.name,
+                   "' has layers of several stages of the pipeline");
     return {places.begin()->first, places.begin()->second};
   };
   sharding_ = std::make_shared<StageSharding>(loss, units, place_of, mesh, dtype);

@@ -1,10 +1,11 @@
-// The ring's all-reduce, step by step: as text and as a picture.
+// The steps of a ring's all-reduce, and a pipeline's schedule in time: as text and as pictures.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "ringlet/comm/trace.h"
+#include "ringlet/train/parallel/model/pipeline_simulation.h"
 
 namespace ringlet::cli {
 
@@ -16,5 +17,13 @@ std::string describe_ring(const std::vector<comm::Move>& moves, int ranks);
 /// closes there. A move is a line in its piece's colour, then the piece's number; it ends in a dot.
 /// "✓" follows where the piece is complete.
 std::string draw_ring(const std::vector<comm::Move>& moves, int ranks);
+
+/// A line for each rank, a cell for each unit of time: "F3" is the forward of micro-batch 3, "F3b"
+/// that of the second chunk; "-" continues a computation, "." waits. Then the bubble, the messages
+/// and the activations that ranks keep.
+std::string describe_pipeline(train::PipelineKind kind, const train::PipelineShape& shape);
+
+/// SVG. Time runs to the right; each rank is a row of bars.
+std::string draw_pipeline(train::PipelineKind kind, const train::PipelineShape& shape);
 
 }  // namespace ringlet::cli

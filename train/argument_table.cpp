@@ -1,0 +1,175 @@
+#include "ringlet/train/argument_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/base/setting.h"
+#include "ringlet/core/ops/matmul.h"
+
+namespace ringlet::train {
+
+namespace {
+
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+/// As Python prints them.
+std::string text_of(bool value) { return value ? "True" : "False"; }
+std::string text_of(const std::string& value) { return value.empty() ? "None" : value; }
+std::string text_of(const std::filesystem::path& value) { return value.string(); }
+std::string text_of(DType value) { return str(value); }
+std::string text_of(const std::optional<bool>& value) { return value ? text_of(*value) : "None"; }
+std::string text_of(const Prompts& prompts) {
+  std::string text;
+  for (const auto& [column, prompt] : prompts)
+    text += str(text.empty() ? "" : ", ", quote(column), ": ", quote(prompt));
+  return text.empty() ? "None" : "{" + text + "}";
+}
+template <class T>
+std::string text_of(const std::vector<T>& values) {
+  return fmt::format("{}", fmt::join(values, ","));
+}
+template <class Number>
+requires std::is_arithmetic_v<Number> std::string text_of(Number value) {
+  return fmt::format("{}", value);
+}
+template <class T, class Number>
+std::string text_of(const T& value, Range<Number>) {
+  return text_of(value);
+}
+template <class Enum, std::size_t n>
+std::string text_of(Enum value, const Names<Enum, n>& names) {
+  return std::string(names(value));
+}
+
+void check_strategies(const TrainingArguments& arguments) {
+  if (arguments.eval_strategy == EvalStrategy::steps && eval_interval(arguments) == 0)
+    fail_setting("eval_strategy", " steps: expected eval_steps or logging_steps above 0");
+  if (arguments.save_strategy == SaveStrategy::steps && arguments.save_steps < 1)
+    fail_setting("save_strategy", " steps: expected save_steps of at least 1, found ",
+                 arguments.save_steps);
+  const bool saves_best = arguments.save_strategy == SaveStrategy::best;
+  if (!arguments.load_best_model_at_end && !saves_best) return;
+  const auto refuse = [&](const char* why) {
+    fail_setting(saves_best ? "save_strategy" : "load_best_model_at_end", saves_best ? " best" : "",
+                 why);
+  };
+  if (arguments.eval_strategy == EvalStrategy::no)
+    refuse(": expected eval_strategy steps or epoch, found no");
+  if (arguments.output_dir.empty()) refuse(": expected an output folder for the checkpoints");
+}
+
+void check_mesh(const TrainingArguments& arguments) {
+  const MeshShape& mesh = arguments.mesh;
+  if (arguments.tensor_sequence && mesh.tensor == 1)
+    fail_setting("tensor_sequence", ": expected a mesh with tensor=2 or more");
+  if (mesh.pipe * mesh.tensor == 1) return;
+  if (arguments.strategy == Strategy::dp || arguments.strategy == Strategy::none)
+    fail_setting("mesh", " pipe=", mesh.pipe, ",tensor=", mesh.tensor, ": expected strategy ",
+                 kStrategies.list_from(Strategy::ddp), ", found ", kStrategies(arguments.strategy));
+  if (mesh.pipe == 1) return;
+  if (arguments.mini_batch_size > 0)
+    fail_setting("mesh", " pipe=", mesh.pipe,
+                 ": expected no mini batch size; the micro-batches of a ",
+                 "pipeline are those of gradient accumulation steps");
+  const auto passes = static_cast<int>(arguments.gradient_accumulation_steps);
+  if (arguments.pipeline.schedule == PipelineKind::interleaved && passes % mesh.pipe != 0)
+    fail_setting("gradient_accumulation_steps", ' ', passes, ": expected a multiple of ", mesh.pipe,
+                 ", the ranks along pipe, for pipeline schedule interleaved-1f1b");
+  if (arguments.pipeline.schedule != PipelineKind::zero_bubble) return;
+  if (arguments.strategy == Strategy::fsdp || arguments.gradient_checkpointing)
+    fail_setting("pipeline_schedule",
+                 " zero-bubble: its backward has two parts; expected a strategy ",
+                 "other than fsdp and no gradient checkpointing");
+}
+
+}  // namespace
+
+void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
+  each_argument(arguments, [&]<class T>(const ArgumentRow& row, const T& value, const auto&...) {
+    if constexpr (std::is_arithmetic_v<T> && !std::same_as<T, bool>)
+      if (!(value >= 0) && std::string_view(row.name) != "max_steps")
+        fail_setting(row.name, ": expected 0 or more, found ", value);
+  });
+  if (arguments.momentum != 0 && arguments.optim != OptimizerKind::sgd)
+    fail_setting("momentum", ": only sgd has it; ", kOptimizers(arguments.optim), " has betas");
+  if (arguments.num_train_epochs == 0 && arguments.max_steps <= 0)
+    fail_setting("num_train_epochs", ": expected more than 0, found 0");
+  check_strategies(arguments);
+  const bool dp = arguments.strategy == Strategy::dp;
+  if (dp == arguments.devices.empty())
+    fail_setting("devices", ": ",
+                 dp ? "dp needs at least one" : "only dp has several in one process");
+  check_mesh(arguments);
+  if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
+    fail_setting("strategy", ' ', kStrategies(arguments.strategy), ": expected one rank, found ",
+                 group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),
+                 " (--strategy ddp)");
+}
+
+void check_has_use(const TrainingArguments& arguments, const TrainingTask& task) {
+  const auto texts_of = [](const TrainingArguments& of) {
+    Texts all;
+    each_argument(of, [&](const ArgumentRow& row, const auto& value, const auto&... limits) {
+      if (row.traits & kForSentences) all.emplace_back(row.name, text_of(value, limits...));
+    });
+    return all;
+  };
+  const Texts given = texts_of(arguments), unset = texts_of({});
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (given[i] != unset[i]) fail_setting(given[i].first, ": only tasks of sentences have it");
+  if (arguments.shuffle) return;
+  const UpdateArguments of_task = task.arguments();
+  const auto order = of_task.find(kOrder);
+  if (order == of_task.end() || order->second != kAsGiven)
+    fail_setting("shuffle", ": expected a task that takes its rows in their order");
+}
+
+UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t total_steps,
+                                 std::int64_t warmup_steps) {
+  const auto exact = [](double value) { return fmt::format("{}", value); };
+  UpdateArguments all{{"--matmul-precision", str(precision_name(matmul_precision()))},
+                      {"--optimizer", arguments.optim == OptimizerKind::sgd
+                                          ? "sgd, --momentum " + exact(arguments.momentum)
+                                          : str("adamw, beta1 ", exact(arguments.adam_beta1),
+                                                ", beta2 ", exact(arguments.adam_beta2), ", eps ",
+                                                exact(arguments.adam_epsilon))},
+                      {"steps (--epochs, --max-steps)", std::to_string(total_steps)},
+                      {"warm-up steps (--warmup)", std::to_string(warmup_steps)}};
+  each_argument(arguments, [&](const ArgumentRow& row, const auto& value, const auto&... limits) {
+    if (*row.saved) all[row.saved] = text_of(value, limits...);
+  });
+  // A norm is summed in the order of the units.
+  const nn::UnitPolicy& units = arguments.strategy_options.units;
+  if (!units.is_default() && arguments.max_grad_norm > 0)
+    all["units (--fsdp-units, --fsdp-min-num-params)"] =
+        fmt::format("classes {}; elements {}", fmt::join(units.classes, ","), units.min_numel);
+  return all;
+}
+
+Texts argument_texts(const TrainingArguments& arguments) {
+  Texts all;
+  each_argument(arguments,
+                [&]<class T>(const ArgumentRow& row, const T& value, const auto&... limits) {
+                  if (row.traits & kOffCard) return;
+                  if constexpr (std::same_as<T, DType>)
+                    all.emplace_back("bf16", text_of(value == DType::bf16));
+                  else
+                    all.emplace_back(row.name, text_of(value, limits...));
+                  if ((row.traits & kNoneIs0) && all.back().second == "0")
+                    all.back().second = "None";
+                });
+  return all;
+}
+
+Texts changed_arguments(const TrainingArguments& arguments) {
+  const Texts all = argument_texts(arguments), defaults = argument_texts({});
+  Texts changed;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] != defaults[i]) changed.push_back(all[i]);
+  return changed;
+}
+
+}  // namespace ringlet::train
