@@ -4,7 +4,7 @@
 
 #include "ringlet/core/cpu/attention_item.h"
 #include "ringlet/core/cpu/dropout.h"
-#include "ringlet/core/cpu/philox_rows.h"
+#include "ringlet/core/cpu/philox.h"
 #include "ringlet/core/cpu/simd_math.h"
 
 namespace ringlet::cpu::RINGLET_ISA {

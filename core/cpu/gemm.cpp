@@ -1,7 +1,6 @@
 #include "ringlet/core/cpu/gemm.h"
 
 #include "ringlet/core/cpu/gemm_panels.h"
-#include "ringlet/core/cpu/gemm_units.h"
 #include "ringlet/core/cpu/simd.h"
 #include "ringlet/core/ops/matmul.h"
 

@@ -1,6 +1,5 @@
 // Products with AMX tiles.
 #include "ringlet/core/cpu/gemm_tiles.h"
-#include "ringlet/core/cpu/gemm_units.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 

@@ -3,9 +3,7 @@
 // written as zero.
 #include <immintrin.h>
 
-#include "ringlet/core/cpu/gemm_pairs.h"
 #include "ringlet/core/cpu/gemm_panels.h"
-#include "ringlet/core/cpu/gemm_units.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

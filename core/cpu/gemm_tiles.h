@@ -10,7 +10,6 @@
 #pragma once
 
 #include "ringlet/core/cpu/gemm_blocks.h"
-#include "ringlet/core/cpu/gemm_pairs.h"
 #include "ringlet/core/cpu/tiles.h"
 
 namespace ringlet::cpu::RINGLET_ISA {

@@ -1,7 +1,7 @@
 #include "ringlet/core/cpu/register.h"
 
 #include "core/isa_settings.h"
-#include "ringlet/core/cpu/gemm_units.h"
+#include "ringlet/core/cpu/gemm_operand.h"
 #include "ringlet/core/cpu/isa.h"
 
 namespace ringlet::cpu {
