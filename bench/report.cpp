@@ -76,14 +76,16 @@ std::string noise_line(const std::vector<Row>& rows) {
   bool base = false;
   for (const Row& row : rows) {
     if (row.is_steady()) continue;
-    noisy.push_back(fmt::format("{} ({} of {} steps)", row.strategy, spread_cell(row),
-                                row.summary().step_ms.size()));
+    const std::size_t steps = row.summary().step_ms.size();
+    noisy.push_back(
+        steps < 2 ? row.strategy + " (1 step)"
+                  : fmt::format("{} ({} of {} steps)", row.strategy, spread_cell(row), steps));
     base = base || row.strategy == "none";
   }
   if (noisy.empty()) return "";
   return "\n" + wrapped(fmt::format(
-                    "WARNING: the steps of these rows vary too much: {}. {}. Measure on an idle "
-                    "machine or with more --steps.",
+                    "WARNING: the steps of these rows vary too much, or are too few: {}. {}. "
+                    "Measure on an idle machine or with more --steps.",
                     fmt::join(noisy, ", "),
                     base ? "No speed-up over `none` is a result" : "Their ratios are left out"));
 }
@@ -163,10 +165,9 @@ std::string to_markdown(const std::vector<Row>& rows) {
   }
   return table(lines) + noise_line(rows) + "\n" +
          wrapped(
-             "pairs/s: pairs trained per second. spread: range of the middle 80 % of the steps "
-             "over "
-             "their median. exposed: ms of a step that wait for collectives or messages (under "
-             "dp, that add up gradients). The last two columns are Sentence Transformers' "
+             "pairs/s: pairs trained per second. spread: range of the steps over their median, of "
+             "10 or more steps without the lowest and the highest tenth. exposed: ms of a step "
+             "that wait for collectives or messages (under dp, that add up gradients). The last two columns are Sentence Transformers' "
              "published speed-ups of mpnet-base on four V100. --wide prints all columns and the "
              "phases of a step.");
 }

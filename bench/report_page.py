@@ -58,7 +58,7 @@ def spread(row):
 def noise(rows):
     """A warning, if steps vary too much."""
     noisy = [f"{row['strategy']} ({spread(row)})" for row in rows if not predicted.steady(row)]
-    return ("<p><strong>The steps of these rows vary too much</strong>: " + html.escape(", ".join(noisy)) + ". Their "
+    return ("<p><strong>The steps of these rows vary too much, or are too few</strong>: " + html.escape(", ".join(noisy)) + ". Their "
             "ratios are left out, and all if none is one of them.</p>") if noisy else ""
 
 
@@ -90,6 +90,8 @@ def modelled(report):
         if found is not None:
             lines.append((strategy, f"{found:.3f}", f"{model:.3f}", f"{100 * (found / model - 1):+.1f} %",
                           predicted.blame(terms), *(f"{terms.get(term, 0):+.1f}" for term in predicted.TERMS)))
+    if not lines:
+        return "<p>No speed-up was measured that could be compared with the modelled one.</p>"
     head = ("strategy", "speed-up", "modelled", "difference", "to blame", *predicted.TERMS)
     return table(head, lines) + ("<p>The terms are ms by which a step takes longer than the modelled one. To blame is "
                                  "the largest with the sign of their sum.</p>")
@@ -114,7 +116,8 @@ def page(report, timeline, command=""):
     parts = ["<h1>ringlet: training throughput</h1>",
              f"<p>{html.escape(report['model'])}, {report['batch_per_device']} pairs per device, {rows[0]['dtype']}.</p>",
              "<h2>Next to the published table</h2>", measured(rows), noise(rows),
-             "<p>Spread: the range of the middle 80 % of the steps over their median. The last three "
+             "<p>Spread: the range of the steps over their median, of 10 or more steps without the lowest and the highest "
+             "tenth. The last three "
              "columns are Sentence Transformers' documentation, “Distributed Training”: mpnet-base on four V100. Its samples "
              "are rows of data sets, trained or not, so compare the ratios.</p>"]
     if several:

@@ -10,6 +10,7 @@
 #include "ringlet/core/base/number.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/device/graph.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
@@ -256,6 +257,7 @@ class Tuning {
 int run(int argc, char** argv) {
   Options options;
   if (!parse(options, argc, argv)) return 0;
+  if (path_exists(options.out)) fail_input("--out ", options.out, ": expected a new file");
   const Device device = use_device(options.device);
   RINGLET_CHECK(device.type == DeviceType::cuda, "[tune_products] ", device, " is no GPU");
   manual_seed(1);

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 
 #include "ringlet/core/base/error.h"
@@ -63,7 +62,7 @@ int usable_processors() {
   CPU_ZERO(&set);
   const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   const auto limit = cpu_limit();
-  const double most = limit ? std::ceil(limit->processors) : allowed;
+  const double most = limit ? limit->processors : allowed;
   return std::max(1, static_cast<int>(std::min<double>(allowed, most)));
 }
 

@@ -17,7 +17,7 @@ struct CpuLimit {
 std::optional<CpuLimit> cpu_limit(const std::filesystem::path& process = "/proc/self/cgroup",
                                   const std::filesystem::path& mount = "/sys/fs/cgroup");
 
-/// The processors of this process's affinity, at most the limit, rounded up.
+/// The processors of this process's affinity, at most the whole ones of the limit, and at least 1.
 int usable_processors();
 
 }  // namespace ringlet

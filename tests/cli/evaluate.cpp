@@ -58,6 +58,9 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate reads standard input and a pipe once") 
     CHECK_EQ(piped.code, 0);
     CHECK_EQ(piped.out, from_file.out);
   }
+  const Outcome table = run_program("/bin/sh", {"-c", "cat " + data + " | " + ringlet_program() +
+                                                          " evaluate --data - --model " + model});
+  CHECK_EQ(table.out.find("2 pairs of standard input\n"), 0);
   // Rank 0 reads it.
   const std::string launched = ringlet_program() + " run -n 2 " + ringlet_program() +
                                " evaluate --json --model " + model + " --data ";

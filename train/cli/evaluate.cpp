@@ -13,6 +13,7 @@
 #include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/trained_head.h"
+#include "ringlet/train/data/kept_input.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/evaluators/mse_evaluator.h"
 #include "ringlet/train/evaluators/search/embedding_cache.h"
@@ -92,7 +93,8 @@ void print(const EvaluateOptions& options, const EvaluationData& data,
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("{} {} of {}\n", data.rows, data.unit, options.data);
+  fmt::print("{} {} of {}\n", data.rows, data.unit,
+             options.data == "-" ? train::kStandardInput : options.data);
   std::size_t width = 20;
   for (const auto& metric : report.metrics()) width = std::max(width, metric.first.size());
   for (const auto& [name, value] : report.metrics())

@@ -24,7 +24,7 @@ struct MineCommand {
   std::filesystem::path output;
 };
 
-train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Group& world,
+train::MiningTexts read_mining_texts(const MineCommand& options,
                                      std::vector<train::FileReport>& reports) {
   const train::TextDataset pairs = train::read_dataset(options.data, options.read);
   reports.push_back(pairs.report());
@@ -35,7 +35,7 @@ train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Gro
                fmt::format("{}", fmt::join(pairs.columns(), ", ")));
   std::vector<std::string> corpus;
   if (!options.corpus.empty()) {
-    train::TextsById documents = read_documents("--corpus", options.corpus, world);
+    train::TextsById documents = read_documents("--corpus", options.corpus);
     corpus = std::move(documents.texts);
     reports.push_back(std::move(documents.report));
   }
@@ -49,7 +49,7 @@ train::MiningTexts read_mining_texts(const MineCommand& options, const comm::Gro
 void mine(const MineCommand& options, const comm::Group& world) {
   read_pipes({options.data, options.corpus}, world);
   std::vector<train::FileReport> reports;
-  const train::MiningTexts texts = read_mining_texts(options, world, reports);
+  const train::MiningTexts texts = read_mining_texts(options, reports);
   const bool first = world.rank() == 0;
   const models::SentenceEncoder model = open_model(options.search.model, first);
   const train::Similarity similarity = train::own_similarity(model);

@@ -53,8 +53,8 @@ void write(const std::filesystem::path& file, const train::TextsById& queries,
 void search(const SearchCommand& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
   read_pipes({options.queries, options.corpus}, world);
-  const train::TextsById queries = read_documents("--queries", options.queries, world),
-                         corpus = read_documents("--corpus", options.corpus, world);
+  const train::TextsById queries = read_documents("--queries", options.queries),
+                         corpus = read_documents("--corpus", options.corpus);
   const models::SentenceEncoder model = open_model(options.search.model, first);
   const train::Similarity similarity = options.similarity.value_or(train::own_similarity(model));
   const BlockEmbedder embedder(options.search, model, world);

@@ -50,11 +50,8 @@ std::vector<std::string> share(std::vector<std::string> texts, const comm::Group
   return nlohmann::json::parse(shared).get<std::vector<std::string>>();
 }
 
-train::TextsById read_documents(const std::string& option, const std::string& input,
-                                const comm::Group& world) {
-  const bool reads = input != "-" || world.rank() == 0;
-  train::TextsById rows = reads ? read_rows(input) : train::TextsById();
-  if (input == "-") rows.texts = share(std::move(rows.texts), world);
+train::TextsById read_documents(const std::string& option, const std::string& input) {
+  train::TextsById rows = read_rows(input);
   train::TextsById found{.report = std::move(rows.report)};
   for (std::size_t row = 0; row < rows.texts.size(); ++row) {
     if (train::strip(rows.texts[row]).empty()) continue;

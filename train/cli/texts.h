@@ -23,9 +23,7 @@ bool is_table(std::filesystem::path path);
 std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world);
 
 /// The texts of read_rows but those of white space alone; lines have their numbers from 0 as ids.
-/// Each rank reads the file, but rank 0 standard input. InputError, beginning with `option`, for a
-/// file without texts.
-train::TextsById read_documents(const std::string& option, const std::string& input,
-                                const comm::Group& world);
+/// InputError, beginning with `option`, for a file without texts.
+train::TextsById read_documents(const std::string& option, const std::string& input);
 
 }  // namespace ringlet::cli

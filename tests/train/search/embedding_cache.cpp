@@ -111,12 +111,14 @@ TEST_CASE("an embedding that is not finite is refused, with its text") {
       2);
 }
 
-TEST_CASE("the hash of a folder sees names, contents and subfolders") {
+TEST_CASE("the hash of a model's folder sees names, contents and subfolders, but no README") {
   const TemporaryFolder folder;
   const auto hash = [&] { return hash_folder(folder.path()); };
   make_folders(folder / "1_Pooling");
   write_file(folder / "1_Pooling/config.json", "{}");
   const auto before = hash();
+  write_file(folder / "README.md", "# a model");
+  write_file(folder / ".gitattributes", "*.safetensors filter=lfs");
   CHECK_EQ(hash(), before);
   write_file(folder / "1_Pooling/config.json", "{ }");
   const auto changed = hash();

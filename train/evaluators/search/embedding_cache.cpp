@@ -60,12 +60,15 @@ fs::path EmbeddingCache::file_of(const std::string& prompt,
 }
 
 std::uint64_t hash_folder(const fs::path& folder) {
+  const auto decides = [](const fs::path& kind) {
+    return kind == ".json" || kind == ".safetensors" || kind == ".txt";
+  };
   std::vector<fs::path> files;
   std::error_code error;
   constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
   for (fs::recursive_directory_iterator at(folder, kFollow, error), end; !error && at != end;
        at.increment(error))
-    if (at->is_regular_file(error)) files.push_back(at->path());
+    if (decides(at->path().extension()) && at->is_regular_file(error)) files.push_back(at->path());
   if (error) fail_input(folder.string(), ": cannot read: ", error.message());
   std::ranges::sort(files);
   std::uint64_t key = 0;
