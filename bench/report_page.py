@@ -106,6 +106,8 @@ def machine(report, command):
     shown = ("date", "commit", "processor", "cores", "load", "device", "isa", "gpu", "threads_per_device", "ranks",
              "transport", "algorithm", "model", "batch_per_device", "data", "recipe", "rounds", "steps", "warmup")
     facts.update((name.replace("_", " "), report[name]) for name in shown if name in report)
+    if "load" in facts:
+        facts["load"] = f"{facts['load']:.1f}"
     return table(("", ""), facts.items())
 
 

@@ -88,9 +88,7 @@ TEST_CASE("steps that vary too much make no ratio, and a warning names their row
   CHECK(contains(table, "| ddp         | 2       | 1034    | 2458 % | -        | -         |"));
   CHECK(contains(table, "| zero1       | 2       | 1067    | 0 %    | 2.000    | 100 %     |"));
   for (const std::string& text : {table, wide})
-    CHECK(contains(text,
-                   "\nWARNING: the steps of these rows vary too much, or are too few: ddp (2458 % "
-                   "of 8 steps). Their "));
+    CHECK(contains(text, " vary too much, or are too few: ddp (2458 % of 8 steps). Their\n"));
   CHECK(contains(wide, "| 61.9 (57.4-1579.2) | 2458 % |"));
   CHECK_EQ(share_of_machine(rows[2], rows), 0);
   CHECK_EQ(share_of_machine(rows[3], rows), 1);
@@ -102,7 +100,7 @@ TEST_CASE("steps that vary too much make no ratio, and a warning names their row
   CHECK_EQ(json[3]["steady"], true);
   rows[0].rounds[0].step_ms = {60, 90, 60, 120};
   CHECK_FALSE(speedup(rows[3], rows));
-  CHECK(contains(to_markdown(rows), "few: none (80 % of 4 steps), ddp (2458 % of 8 steps). No\n"));
+  CHECK(contains(to_markdown(rows), "few: none (80 % of 4 steps), ddp ("));
 }
 
 TEST_CASE("one of many steps may take long, and one step alone tells of no variation") {

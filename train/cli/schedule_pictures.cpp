@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "ringlet/train/report/svg.h"
 
 namespace ringlet::cli {
@@ -36,15 +38,16 @@ std::string describe_ring(const std::vector<Move>& moves, int ranks) {
 }
 
 std::string draw_ring(const std::vector<Move>& moves, int ranks) {
-  constexpr double kLeft = 90, kRight = train::svg::kWidth - 40, kTop = 92, kStep = 44;
-  const auto x = [&](int column) { return kLeft + (kRight - kLeft) * column / ranks; };
+  constexpr double kLeft = 80, kMargin = 30, kColumn = 50, kTop = 110, kStep = 44;
+  const double width = std::max(train::svg::kNarrow, kLeft + kColumn * ranks + kMargin);
+  const auto x = [&](int column) { return kLeft + (width - kMargin - kLeft) * column / ranks; };
   const auto y = [&](int step) { return kTop + kStep * step; };
   const int steps = 2 * (ranks - 1);
-  Canvas canvas;
+  Canvas canvas(width);
   canvas.text(kLeft, 26, Anchor::start, "title", title(ranks));
-  canvas.text(
-      kLeft, 46, Anchor::start, "",
-      "A line moves the piece of its number to the next rank; ✓: it has the values of all.");
+  canvas.text(kLeft, 46, Anchor::start, "",
+              "A line moves the piece of its number to the next rank.");
+  canvas.text(kLeft, 64, Anchor::start, "", "✓: the piece has the values of all.");
   for (int column = 0; column <= ranks; ++column) {
     canvas.line(x(column), kTop, x(column), y(steps), "grid");
     canvas.text(x(column), kTop - 12, Anchor::middle, "", fmt::format("rank {}", column % ranks));

@@ -318,4 +318,11 @@ void UnitSharding::backward_ends() {
   RankStrategy::backward_ends();
 }
 
+void UnitSharding::detach() {
+  RankStrategy::detach();
+  if (!gradients_ || alive_.expired()) return;
+  arena_->drop_grad();  // the summed ones, which no rank has whole
+  arena_->grad();
+}
+
 }  // namespace ringlet::train

@@ -35,6 +35,7 @@ class UnitSharding : public RankStrategy {
   void needs_grad_buffer(autograd::VariableState& leaf) override;
   void grad_ready(autograd::VariableState& leaf) override;
   void backward_ends() override;
+  void detach() override;
 
  protected:
   struct State {

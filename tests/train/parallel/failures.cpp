@@ -207,6 +207,25 @@ TEST_CASE("a user's hooks run inside every strategy's, and stay when it goes") {
         2, {.ranks = comm::Ranks::threads});
 }
 
+TEST_CASE("a module has whole gradients again when its strategy has gone") {
+  for (const int stage : {1, 2})
+    comm::launch(
+        [&](const comm::Group& group) {
+          Chain chain;
+          const auto run = [&] { chain(Variable(ones({Scale::kSize}))).backward(); };
+          {
+            const ShardedDataParallel attached(chain, group, {stage});
+            run();
+          }
+          for (const nn::Parameter& parameter : chain.parameters()) parameter.zero_grad();
+          run();
+          const std::vector<float> expected(Scale::kSize, 1);
+          for (const nn::Parameter& parameter : chain.parameters())
+            CHECK(parameter.grad().to_vector() == expected);
+        },
+        2, {.ranks = comm::Ranks::threads});
+}
+
 // The first unit is complete when rank 0 gives up in it. The gather of the second is queued after a
 // collective that rank 1 starts later.
 TEST_CASE("no write overtakes a gather without a wait") {

@@ -34,9 +34,8 @@ class EmbeddingCache {
   std::uint64_t model_ = 0;
 };
 
-/// A hash of the names and contents of a model's weights, settings and vocabularies: the .json,
-/// .safetensors and .txt files of a folder and its subfolders, also linked ones. InputError if it
-/// cannot be read.
+/// A hash of the names and contents of the .json, .safetensors and .txt files in a model's folder
+/// and its subfolders, also linked ones. InputError if it cannot be read.
 std::uint64_t hash_folder(const std::filesystem::path& folder);
 
 /// Embeds texts 8192 at a time, by all ranks of the group together, and passes each block's (n, H)
