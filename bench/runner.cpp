@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/cli/command.h"
@@ -60,40 +59,45 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
     : device_(options.device_of(group.rank())),
       dtype_(options.dtype),
       source_(make_source(options, share_of(plan, group))),
+      task_(*this, source_),
       group_(group),
       together_(plan.together),
       dealt_out_(plan.same_rows() ||
                  (plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp)),
       counts_(!plan.same_rows() || group.rank() == 0),
       strategy_(cli::of_option("--strategy " + plan.name, [&] { return attach(options, plan); })),
-      optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
-  source_->model().transformer()->set_compute_dtype(options.dtype);
-  source_->model().set_forward_per_column(options.per_column());
+      optimizer_(*source_.loss, {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
+  source_.model.transformer()->set_compute_dtype(options.dtype);
+  source_.model.set_forward_per_column(options.per_column());
   // Steps of ranks in threads are not captured. Their speed-ups are relative to one device's best.
   if (device_.type == DeviceType::cpu || options.by_op() || plan.devices > 1) return;
-  graphs_.emplace(
-      source_->loss(), optimizer_, device_,
+  graphs_ = std::make_shared<train::StepGraphs>(
+      *source_.loss, optimizer_, device_,
       train::StepGraphsOptions{options.step_graphs, options.dtype,
                                [](const std::string& line) { std::cerr << line << std::endl; }});
+  task_.use_graphs(graphs_);
 }
 
 train::AttachedStrategy Runner::attach(const ThroughputOptions& options, const Plan& plan) {
   const comm::Group data = plan.together && !plan.same_rows() ? group_ : comm::Group();
   if (plan.slices > 1) {
-    models::Transformer& transformer = *source_->model().transformer();
+    models::Transformer& transformer = *source_.model.transformer();
     train::TensorParallel(transformer, group_, train::encoder_tensor_plan(transformer.config()));
   }
   if (plan.stages > 1) {
     const train::Mesh mesh = train::make_mesh(group_, {.data = 1, .pipe = plan.stages});
     pipeline_ = std::make_shared<train::SentencePipeline>(
-        source_->loss(), std::max<std::size_t>(1, options.data.size()),
+        *source_.loss, std::max<std::size_t>(1, options.data.size()),
         kMicroBatchesPerStage * plan.stages, options.pipeline, mesh, dtype_, nn::UnitPolicy());
   }
-  nn::Module& local = pipeline_ ? pipeline_->stage() : source_->loss();
+  nn::Module& local = pipeline_ ? pipeline_->stage() : *source_.loss;
   train::AttachedStrategy strategy(
       plan.strategy, local, data, devices_of(plan, options), options.dtype,
       {.timed = true, .on_note = [](const std::string& line) { std::cerr << line << std::endl; }});
-  if (pipeline_) pipeline_->start(strategy);
+  if (pipeline_) {
+    pipeline_->start(strategy);
+    task_.use_pipeline(pipeline_);
+  }
   return strategy;
 }
 
@@ -123,63 +127,49 @@ void Runner::start_timing() {
   if (graphs_) replayed_before_ = graphs_->replayed();
 }
 
-Runner::Times Runner::step(bool again) {
-  Times times;
-  times[0] = device_time(device_);
-  if (!again) {
-    const train::TimelinePhase phase("data");
-    const ObservedWait observed("data");
-    const bool first = batch_ == nullptr;
-    batch_ = &source_->next();
-    if (!first) count_tokens();  // in the first backward there are no moments yet
-  }
-  // Graphs take their numbers from the host's batch.
-  if (!again && !graphs_ && !pipeline_) moved_ = source_->loss().placed(*batch_);
-  run_batch(times);
-  times[4] = device_time(device_);
-  return times;
+Runner::TimedTask::TimedTask(Runner& runner, Source& source)
+    : SentenceTask(*source.loss, std::move(source.loader), source.model.tokenizer(),
+                   [this](const models::PackedBatch& batch) { return forward(batch); }),
+      runner_(runner),
+      loss_(*source.loss) {}
+
+Tensor Runner::TimedTask::run() {
+  runner_.now_[1] = device_time(runner_.device_);
+  return SentenceTask::run();
 }
 
-void Runner::run_batch(Times& times) {
-  times[1] = device_time(device_);
-  if (pipeline_) {
-    run_pipeline();
+Variable Runner::TimedTask::forward(const models::PackedBatch& batch) const {
+  if (runner_.graphs_) return loss_(batch);  // perhaps while it is captured
+  const models::PackedBatch placed = loss_.placed(batch);
+  runner_.now_[1] = device_time(runner_.device_);
+  Variable value = loss_(placed);
+  runner_.now_[2] = device_time(runner_.device_);
+  return value;
+}
+
+Runner::Times Runner::step(bool again) {
+  now_ = {};
+  now_[0] = device_time(device_);
+  if (again) {
+    task_.run_again();
   } else {
-    graphs_ ? run_graph() : run_phases(times);
+    task_.step();
+    if (std::exchange(stepped_, true))
+      count_tokens();  // in the first backward there are no moments
   }
-  optimizer_.end_step();
+  if (now_[2]) now_[3] = device_time(device_);
+  task_.update(optimizer_);
   optimizer_.zero_grad();
   optimizer_.check_steps(/*late=*/1);  // while a device is at this one
+  now_[4] = device_time(device_);
+  check_loss();
+  loss_ = task_.take_loss();
+  return std::move(now_);
 }
 
-void Runner::run_graph() {
-  const Tensor loss = graphs_->run(*batch_, [&](const models::PackedBatch& batch) {
-    const Variable value = source_->loss()(batch);
-    value.backward();
-    return value.tensor();
-  });
-  loss_ = loss.clone();  // the next step writes there
-}
-
-void Runner::run_pipeline() {
-  loss_ =
-      full({1}, pipeline_->step(batch_->parts(pipeline_->micro_batches())), DType::f64, Device{});
-  const train::TimelinePhase phase("optimizer");
-  optimizer_.prepare_step();
-  optimizer_.launch_step();
-}
-
-void Runner::run_phases(Times& times) {
-  std::optional<train::TimelinePhase> phase("forward");
-  const Variable value = source_->loss()(moved_);
-  times[2] = device_time(device_);
-  phase.emplace("backward");
-  value.backward();
-  times[3] = device_time(device_);
-  phase.emplace("optimizer");
-  optimizer_.prepare_step();
-  optimizer_.launch_step();
-  loss_ = value.tensor();
+void Runner::check_loss() {
+  const double loss = loss_.value();
+  RINGLET_CHECK(std::isfinite(loss), "the loss is ", loss);
 }
 
 void Runner::timed_step(StepProfile* profile) {
@@ -193,21 +183,22 @@ void Runner::timed_step(StepProfile* profile) {
     system_allocations_ += memory_stats(device_).system_allocations - allocations;
   times_.push_back(std::move(times));
   were_replayed_.push_back(graphs_ && graphs_->replayed() > replayed);
-  losses_.push_back(loss_);
   count_step();
 }
 
 void Runner::count_tokens() {
-  const std::int64_t filled = device_.type == DeviceType::cpu ? 0 : models::bucket_of(*batch_);
-  most_tokens_ = std::max({most_tokens_, batch_->tokens(), filled});
+  const models::PackedBatch& batch = task_.batch();
+  const std::int64_t filled = device_.type == DeviceType::cpu ? 0 : models::bucket_of(batch);
+  most_tokens_ = std::max({most_tokens_, batch.tokens(), filled});
 }
 
 void Runner::count_step() {
   if (!counts_) return;
-  sum_.real_tokens += static_cast<double>(batch_->real_tokens);
-  sum_.padded_tokens += static_cast<double>(batch_->padded_tokens);
-  sum_.pairs += static_cast<double>(batch_->rows);
-  sum_.sentences += static_cast<double>(batch_->sentences());
+  const models::PackedBatch& batch = task_.batch();
+  sum_.real_tokens += static_cast<double>(batch.real_tokens);
+  sum_.padded_tokens += static_cast<double>(batch.padded_tokens);
+  sum_.pairs += static_cast<double>(batch.rows);
+  sum_.sentences += static_cast<double>(batch.sentences());
 }
 
 void Runner::add_times(Measurement& out) const {
@@ -220,12 +211,11 @@ void Runner::add_times(Measurement& out) const {
     out.data_wait_ms += out.phase_ms[0].back() / steps;
     if (were_replayed_[out.step_ms.size() - 1]) out.replayed_ms.push_back(out.step_ms.back());
   }
-  for (const Tensor& loss : losses_)
-    RINGLET_CHECK(std::isfinite(loss.item()), "the loss is ", loss.item());
 }
 
 Measurement Runner::measured() {
   optimizer_.check_steps();
+  check_loss();
   Measurement out = sum_;
   add_times(out);
   const auto steps = static_cast<double>(times_.size());
@@ -249,10 +239,10 @@ Measurement Runner::measured() {
   const MemoryStats memory = memory_stats(device_);
   out.memory = memory;
   if (!dealt_out_ && most_tokens_ > 0)
-    out.on_paper = step_memory(source_->model().config(), most_tokens_, dtype_, device_.type);
+    out.on_paper = step_memory(source_.model.config(), most_tokens_, dtype_, device_.type);
   out.system_allocations = static_cast<double>(system_allocations_) / steps;
   if (graphs_) out.replayed = static_cast<double>(graphs_->replayed() - replayed_before_) / steps;
-  out.hf_rows_per_pair = source_->hf_rows_per_pair();
+  out.hf_rows_per_pair = source_.hf_rows_per_pair;
   if (together_ && group_.size() > 1) {
     const comm::Algorithm asked = group_.options().algorithm;
     out.algorithm = str(name(asked == comm::Algorithm::automatic ? comm::Algorithm::direct : asked),

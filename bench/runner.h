@@ -15,6 +15,7 @@
 #include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
 #include "ringlet/train/parallel/model/sentence_pipeline.h"
+#include "ringlet/train/step/sentence_task.h"
 #include "ringlet/train/step/step_graphs.h"
 #include "source.h"
 
@@ -43,16 +44,25 @@ class Runner {
   /// When the device completed each phase; the first is the start. Null inside a graph.
   using Times = std::array<std::unique_ptr<DeviceTime>, kPhases.size() + 1>;
 
+  /// The trainer's step, with the times of its phases.
+  class TimedTask final : public train::SentenceTask {
+   public:
+    TimedTask(Runner& runner, Source& source);
+
+   private:
+    Tensor run() override;
+    Variable forward(const models::PackedBatch& batch) const;
+    Runner& runner_;
+    models::Loss& loss_;
+  };
+
   train::AttachedStrategy attach(const ThroughputOptions& options, const Plan& plan);
   /// `again`: with the batch of the previous step.
   Times step(bool again);
-  /// From forward to update; by phase or, on a GPU, as one graph.
-  void run_batch(Times& times);
-  void run_graph();
-  void run_phases(Times& times);
-  void run_pipeline();
+  /// The loss of the latest step is finite.
+  void check_loss();
   void count_tokens();
-  /// Adds the counts of `batch_` to the step's.
+  /// Adds the counts of the latest batch to the steps'.
   void count_step();
   void add_times(Measurement& out) const;
   /// The same on all ranks: whether any of them mapped memory in one more step of the same batch.
@@ -63,7 +73,9 @@ class Runner {
   Device device_;
   DType dtype_;
 
-  std::unique_ptr<Source> source_;
+  Source source_;
+  Times now_;  // of the step that is running
+  TimedTask task_;
   comm::Group group_;
   bool together_;
   bool dealt_out_;  // the model or its state is distributed over several devices
@@ -71,16 +83,14 @@ class Runner {
   std::shared_ptr<train::SentencePipeline> pipeline_;  // null unless the plan has stages
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
-  std::optional<train::StepGraphs> graphs_;     // of a GPU
-  const models::PackedBatch* batch_ = nullptr;  // of the latest step, on the host
-  models::PackedBatch moved_;                   // the same on the training device
-  Tensor loss_;                                 // of the latest step
-  std::int64_t most_tokens_ = 0;                // of a training batch, except the first
+  std::shared_ptr<train::StepGraphs> graphs_;  // of a GPU
+  train::StepLoss loss_;                       // of the latest step
+  bool stepped_ = false;
+  std::int64_t most_tokens_ = 0;  // of a training batch, except the first
   Measurement sum_;
   // For the timed steps:
   std::vector<Times> times_;
   std::vector<bool> were_replayed_;
-  std::vector<Tensor> losses_;
   std::uint64_t system_allocations_ = 0;  // after the first step of a bucket
   // At the first timed step:
   comm::GroupStats before_;

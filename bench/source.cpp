@@ -10,7 +10,6 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/training_data.h"
-#include "ringlet/train/data/loader.h"
 
 namespace ringlet::bench {
 namespace {
@@ -33,33 +32,23 @@ Tokenizer special_tokens(const models::EncoderConfig& config) {
   return Tokenizer::from_pieces(config.architecture == models::Architecture::bert ? bert : mpnet);
 }
 
-class DrawnSource final : public Source {
- public:
-  DrawnSource(const ThroughputOptions& options, Share share)
-      : options_(options),
-        share_(share),
-        lengths_(options.histogram),
-        model_(model_of(options.model, special_tokens)),
-        loss_(cli::make_loss(cli::kLosses.parse(options.loss), options.loss_options, model_, 3)) {}
-
-  SentenceEncoder& model() override { return model_; }
-  models::Loss& loss() override { return *loss_; }
-  const models::PackedBatch& next() override {
-    return batch_ = lengths_.batch(
-               step_++, options_.batch * share_.devices * share_.ranks, model_.config().vocab_size,
-               std::min(options_.max_length, model_.config().max_tokens()), options_.padded,
-               static_cast<std::size_t>(share_.rank), static_cast<std::size_t>(share_.ranks));
-  }
-
- private:
-  const ThroughputOptions& options_;
-  Share share_;
-  Lengths lengths_;
-  SentenceEncoder model_;
-  std::shared_ptr<models::Loss> loss_;
-  std::int64_t step_ = 0;
-  models::PackedBatch batch_;
-};
+Source drawn_source(const ThroughputOptions& options, Share share) {
+  constexpr std::size_t kSteps = std::size_t{1} << 40;  // more than any run has
+  SentenceEncoder model = model_of(options.model, special_tokens);
+  auto loss = cli::make_loss(cli::kLosses.parse(options.loss), options.loss_options, model, 3);
+  const auto draw = [lengths = Lengths(options.histogram),
+                     rows = options.batch * share.devices * share.ranks,
+                     vocabulary = model.config().vocab_size,
+                     max_length = std::min(options.max_length, model.config().max_tokens()),
+                     padded = options.padded, share](const train::Rows& step) {
+    return lengths.batch(static_cast<std::int64_t>(step[0]), rows, vocabulary, max_length, padded,
+                         static_cast<std::size_t>(share.rank),
+                         static_cast<std::size_t>(share.ranks));
+  };
+  auto loader = std::make_unique<train::Loader<models::PackedBatch>>(
+      kSteps, draw, train::LoaderOptions{.batch_size = 1, .shuffle = false});
+  return {std::move(model), std::move(loss), std::move(loader)};
+}
 
 cli::TrainingData read_files(const ThroughputOptions& options) {
   cli::DataOptions files;
@@ -85,46 +74,31 @@ SentenceEncoder model_for(const cli::TrainingData& data, const std::string& name
   });
 }
 
-class FileSource final : public Source {
- public:
-  FileSource(const ThroughputOptions& options, Share share, const cli::TrainingData& data)
-      : model_(model_for(data, options.model)),
-        loss_(cli::make_losses(data, options.loss_options, model_).all),
-        loader_(data.datasets(), model_.tokenizer(),
-                {.batch_size = static_cast<std::size_t>(options.batch),
-                 .dealing = options.per_column() ? train::Dealing::round_robin
-                                                 : train::Dealing::proportional,
-                 .max_length = std::min(options.max_length, model_.config().max_tokens()),
-                 .padded = options.padded,
-                 .rank = static_cast<std::size_t>(share.rank),
-                 .world_size = static_cast<std::size_t>(share.ranks),
-                 .devices = static_cast<std::size_t>(share.devices)}) {}
-
-  SentenceEncoder& model() override { return model_; }
-  models::Loss& loss() override { return *loss_; }
-  const models::PackedBatch& next() override {
-    const models::PackedBatch* batch = loader_.next();
-    if (!batch) batch = loader_.next();  // at the next epoch
-    return *batch;
-  }
-  double hf_rows_per_pair() const override {
-    double trained = 0;
-    for (std::size_t step = 0; step < loader_.sampler().steps_per_epoch(); ++step)
-      trained += static_cast<double>(loader_.sampler().batch(0, step).rows.size());
-    return static_cast<double>(rows(loader_.datasets())) / trained;
-  }
-
- private:
-  SentenceEncoder model_;
-  std::shared_ptr<models::Loss> loss_;
-  train::Loader loader_;
-};
+Source file_source(const ThroughputOptions& options, Share share) {
+  const cli::TrainingData data = read_files(options);
+  SentenceEncoder model = model_for(data, options.model);
+  auto loss = cli::make_losses(data, options.loss_options, model).all;
+  auto loader = std::make_unique<train::Loader<models::PackedBatch>>(
+      data.datasets(), model.tokenizer(),
+      train::LoaderOptions{.batch_size = static_cast<std::size_t>(options.batch),
+                           .dealing = options.per_column() ? train::Dealing::round_robin
+                                                           : train::Dealing::proportional,
+                           .max_length = std::min(options.max_length, model.config().max_tokens()),
+                           .padded = options.padded,
+                           .rank = static_cast<std::size_t>(share.rank),
+                           .world_size = static_cast<std::size_t>(share.ranks),
+                           .devices = static_cast<std::size_t>(share.devices)});
+  double trained = 0;
+  for (const std::size_t used : loader->sampler().rows_per_epoch())
+    trained += static_cast<double>(used);
+  const double all = static_cast<double>(rows(data.datasets()));
+  return {std::move(model), std::move(loss), std::move(loader), all / trained};
+}
 
 }  // namespace
 
-std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share) {
-  if (options.data.empty()) return std::make_unique<DrawnSource>(options, share);
-  return std::make_unique<FileSource>(options, share, read_files(options));
+Source make_source(const ThroughputOptions& options, Share share) {
+  return options.data.empty() ? drawn_source(options, share) : file_source(options, share);
 }
 
 std::string describe_data(const ThroughputOptions& options) {

@@ -7,6 +7,7 @@
 #include "options.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/models/sentence_encoder.h"
+#include "ringlet/train/data/loader.h"
 
 namespace ringlet::bench {
 
@@ -18,21 +19,18 @@ struct Share {
   int devices = 1;
 };
 
-class Source {
- public:
-  virtual ~Source() = default;
-  virtual models::SentenceEncoder& model() = 0;
-  virtual models::Loss& loss() = 0;
-  /// The next batch; valid until the next call.
-  virtual const models::PackedBatch& next() = 0;
+struct Source {
+  models::SentenceEncoder model;
+  std::shared_ptr<models::Loss> loss;
+  std::unique_ptr<train::Loader<models::PackedBatch>> loader;
   /// Rows of all data sets per row trained in an epoch; transformers' Trainer divides the former by
   /// the time.
-  virtual double hf_rows_per_pair() const { return 1; }
+  double hf_rows_per_pair = 1;
 };
 
 /// Random ids with the histogram's lengths and options.loss, of three labels; with options.data,
-/// the files' rows and the losses for their columns. `options` outlives it.
-std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share);
+/// the files' rows and the losses for their columns.
+Source make_source(const ThroughputOptions& options, Share share);
 
 /// Its data, for a report. Creates no model; InputError if the data cannot be read.
 std::string describe_data(const ThroughputOptions& options);

@@ -2,6 +2,11 @@
 
 namespace ringlet::train {
 
+bool compares_evaluations(const TrainingArguments& arguments) {
+  return arguments.load_best_model_at_end || arguments.save_strategy == SaveStrategy::best ||
+         !arguments.metric_for_best_model.empty();
+}
+
 std::int64_t eval_interval(const TrainingArguments& arguments) {
   return arguments.eval_steps > 0 ? arguments.eval_steps : arguments.logging_steps;
 }

@@ -105,6 +105,8 @@ struct TrainingArguments {
   bool padded = false;
 };
 
+/// Whether evaluations are compared by metric_for_best_model.
+bool compares_evaluations(const TrainingArguments& arguments);
 /// Steps from one evaluation to the next under EvalStrategy::steps.
 std::int64_t eval_interval(const TrainingArguments& arguments);
 /// The options of this rank of the trainer's group.

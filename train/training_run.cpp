@@ -1,8 +1,6 @@
 #include "ringlet/train/training_run.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <set>
 #include <typeinfo>
 
 #include "ringlet/core/base/setting.h"
@@ -10,33 +8,50 @@
 #include "ringlet/nn/place.h"
 #include "ringlet/train/argument_table.h"
 #include "ringlet/train/checkpoint/resume.h"
-#include "ringlet/train/milestone.h"
 #include "ringlet/train/report/timeline.h"
-#include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {
 namespace {
 
-/// The results of all ranks, combined; this one is `rank` of the world. `late`: after the step's
-/// update.
-StepResult together(StepResult mine, int rank, const comm::Group& group, bool late) {
-  StepResult sum = {.dataset = mine.dataset};
-  const std::pair<StepResult, int> named(mine, rank);
-  const std::string bytes(reinterpret_cast<const char*>(&named), sizeof(named));
-  for (const std::string& each : group.all_gather_bytes(bytes)) {
-    std::pair<StepResult, int> one;
-    std::memcpy(static_cast<void*>(&one), each.data(), sizeof(one));
-    const StepResult& result = one.first;
-    // The gradients are summed already and no longer show which rank's loss was wrong.
-    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", one.second, " is ",
-                  result.loss, late ? "" : "; nothing was updated");
-    sum.loss += result.loss;
-    sum.rows += result.rows;
-    sum.tokens += result.tokens;
-    sum.lone_rows += result.lone_rows;
-    sum.data_seconds = std::max(sum.data_seconds, result.data_seconds);
+/// After an update.
+struct Milestone {
+  std::int64_t step = 0;  // counted from 1
+  bool ends_epoch = false;
+  bool ends_run = false;
+};
+
+/// Whether `step` is a multiple of the interval; 0: never.
+bool every(std::int64_t interval, std::int64_t step) {
+  return interval > 0 && step % interval == 0;
+}
+
+bool evaluates_at(const Milestone& at, const TrainingArguments& arguments) {
+  switch (arguments.eval_strategy) {
+    case EvalStrategy::steps:
+      return every(eval_interval(arguments), at.step) || at.ends_run;
+    case EvalStrategy::epoch:
+      return at.ends_epoch || at.ends_run;
+    case EvalStrategy::no:
+      break;
   }
-  return sum;
+  return false;
+}
+
+/// `is_best`: an evaluation there has found the best metric so far.
+bool saves_at(const Milestone& at, const TrainingArguments& arguments, bool is_best) {
+  if (arguments.output_dir.empty()) return false;
+  if (is_best && arguments.load_best_model_at_end) return true;
+  switch (arguments.save_strategy) {
+    case SaveStrategy::steps:
+      return every(arguments.save_steps, at.step) || at.ends_run;
+    case SaveStrategy::epoch:
+      return at.ends_epoch || at.ends_run;
+    case SaveStrategy::best:
+      return is_best;
+    case SaveStrategy::no:
+      break;
+  }
+  return false;
 }
 
 }  // namespace
@@ -60,10 +75,10 @@ TrainingRun::TrainingRun(TrainingJob& job)
     state_.dataset_losses.resize(datasets);
     state_.dataset_run_losses.resize(datasets);
   }
-  if (BestMetric::is_wanted(arguments_)) {
+  if (compares_evaluations(arguments_)) {
     if (job_.evaluators.empty())
       fail_setting("metric_for_best_model", ": expected an evaluator or an evaluation data set");
-    metric_.emplace(arguments_);
+    metric_.emplace(arguments_.metric_for_best_model, arguments_.greater_is_better);
     check_metric();
     state_.arguments["--metric-for-best-model"] = metric_->describe();
   }
@@ -167,7 +182,9 @@ void TrainingRun::take_step() {
   Given given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
               task_.take_loss()};
   if (!late_) read_loss(given);  // of all ranks, before anything is updated
-  update();
+  task_.update(*optimizer_);
+  if (!late_) optimizer_->check_steps();
+  optimizer_->zero_grad();
   const bool epoch_ends = advance(), last = state_.step == total();
   given.report.step = state_.step;
   given.report.epoch = epoch();
@@ -186,17 +203,6 @@ void TrainingRun::take_step() {
   if (epoch_ends) end_epoch(state_.position.epoch);
 }
 
-void TrainingRun::update() {
-  if (!graphs_) {
-    const TimelinePhase phase("optimizer");
-    optimizer_->prepare_step();
-    optimizer_->launch_step();
-  }
-  optimizer_->end_step();
-  if (!late_) optimizer_->check_steps();
-  optimizer_->zero_grad();
-}
-
 void TrainingRun::read_steps(std::size_t late) {
   while (given_.size() > late) {
     Given given = std::move(given_.front());
@@ -213,7 +219,7 @@ void TrainingRun::read_steps(std::size_t late) {
 void TrainingRun::read_loss(Given& given) {
   StepResult& result = given.report.result;
   result.loss = given.loss.value();
-  if (job_.group.size() > 1) result = together(result, job_.group.rank(), job_.mesh.data, late_);
+  if (job_.group.size() > 1) result = combined(result, job_.group.rank(), job_.mesh.data, late_);
 }
 
 void TrainingRun::report(const StepReport& report) {
@@ -248,6 +254,83 @@ double TrainingRun::epoch() const {
   const Position& at = state_.position;
   return static_cast<double>(at.epoch) +
          static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
+}
+
+// ---- evaluations, the best of them, and checkpoints ----
+
+void TrainingRun::check_metric() const {
+  std::vector<std::string> names;
+  for (const auto& evaluator : job_.evaluators) {
+    if (evaluator.figures.empty()) return;  // the first evaluation shows its names
+    names.insert(names.end(), evaluator.figures.begin(), evaluator.figures.end());
+  }
+  metric_->check_named(names);
+}
+
+void TrainingRun::take_checkpoint() {
+  if (writes())
+    for (const std::filesystem::path& stray : later_strays(arguments_.resume_from_checkpoint))
+      note(stray.string() + ": is no checkpoint (no trainer_state.json) and is passed over");
+  const BegunRun begun{state_, total(),
+                       [this](std::size_t epoch) { return task_.steps_per_epoch(epoch); },
+                       arguments_.load_best_model_at_end, arguments_.output_dir};
+  state_ =
+      resume(arguments_.resume_from_checkpoint, begun, task_.module(), *optimizer_, job_.group);
+  default_generator() = state_.generator;
+  call(&TrainerCallback::load_state, state_.callbacks);
+}
+
+TrainingRun::Evaluation TrainingRun::evaluate() {
+  EvaluationPoint point{state_.step, epoch(), {}, job_.mesh.same_slices};
+  if (!arguments_.output_dir.empty() && job_.mesh.tensor.rank() == 0)
+    point.output = arguments_.output_dir / "eval";
+  EvaluationReport report{point};
+  inside_ = ", evaluating";
+  for (const auto& evaluator : job_.evaluators)
+    for (auto& metric : evaluator.evaluate(point)) report.metrics.push_back(std::move(metric));
+  inside_ = "";
+  task_.module().train();
+  if (report.metrics.empty() && !metric_) return {};
+  if (metric_) {
+    const double value = metric_->value(report.metrics, job_.group);
+    report.improvement = metric_->improvement(value, state_.best);
+    if (*report.improvement > 0) state_.best = {value, state_.step};
+  }
+  log({point.step, point.epoch, report.metrics});
+  call(&TrainerCallback::on_evaluate, report);
+  return {std::move(report.metrics), report.improvement > 0.0};
+}
+
+void TrainingRun::load_best() {
+  if (state_.best)
+    load_checkpoint_model(
+        checkpoint_path(arguments_.output_dir / state_.best->output_dir, state_.best->step),
+        task_.module());
+  else if (writes())
+    note("load best model at end: no evaluation had a finite figure, so the last model is kept");
+}
+
+void TrainingRun::save() {
+  inside_ = ", saving a checkpoint";
+  state_.generator = default_generator();
+  state_.callbacks.clear();
+  for (const TrainerCallback& callback : job_.callbacks) {
+    if (!callback.state) continue;
+    CallbackState counts = callback.state();
+    for (const auto& [name, count] : counts)
+      RINGLET_CHECK(count >= 0, "[trainer] a callback's count ", name,
+                    ": expected 0 or more, found ", count);
+    state_.callbacks.merge(counts);
+    RINGLET_CHECK(counts.empty(), "[trainer] two callbacks keep a count ", counts.begin()->first);
+  }
+  const auto target = checkpoint_path(arguments_.output_dir, state_.step);
+  save_checkpoint(target, task_.module(), *optimizer_, state_);
+  std::set<std::int64_t> kept{state_.step};
+  if (state_.best) kept.insert(state_.best->step);
+  if (writes()) rotate_checkpoints(arguments_.output_dir, arguments_.save_total_limit, kept);
+  inside_ = "";
+  saved_ = state_.step;
+  call(&TrainerCallback::on_save, target);
 }
 
 }  // namespace ringlet::train

@@ -3,18 +3,42 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "ringlet/core/tensor/random.h"
-#include "ringlet/train/best_metric.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/optimizer/schedule.h"
+#include "ringlet/train/step/best_metric.h"
 #include "ringlet/train/step/step_graphs.h"
-#include "ringlet/train/step_sums.h"
-#include "ringlet/train/training_job.h"
+#include "ringlet/train/step/step_sums.h"
+#include "ringlet/train/step/task.h"
+#include "ringlet/train/step/trainer_callback.h"
+#include "ringlet/train/step/trainer_state.h"
+#include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {
+
+/// The data that a Trainer shares with its runs.
+struct TrainingJob {
+  struct Evaluator {
+    std::function<Metrics(const EvaluationPoint&)> evaluate;
+    std::vector<std::string> figures;  // their names, if they are known before the first evaluation
+  };
+  std::unique_ptr<TrainingTask> task;
+  TrainingArguments arguments;
+  comm::Group group;
+  Mesh mesh = {};
+  std::vector<TrainerCallback> callbacks = {};
+  std::vector<Evaluator> evaluators = {};
+  std::int64_t total_steps = 0;
+  // Requests of a callback or an evaluator.
+  bool stopped = false;
+  bool save_at_stop = false;
+};
 
 /// If the device is asynchronous, a step's results are read while the next step is in flight, so
 /// that the device always has work. All steps are read before evaluations and checkpoints.
@@ -59,7 +83,6 @@ class TrainingRun {
   /// Runs one step. An error that leaves it names the step and the rank.
   void step();
   void take_step();
-  void update();
   /// Waits for the enqueued steps, except the `late` latest, and reports them.
   void read_steps(std::size_t late);
   void read_loss(Given& given);

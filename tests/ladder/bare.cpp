@@ -15,10 +15,10 @@ int main() try {
         [&from, device](const train::Rows& rows) { return collate_digits(from, rows).to(device); };
   };
   // A batch is 64 digits over all ranks; each rank makes its part.
-  train::ExampleLoader loader(digits.count, collate(digits), {.batch_size = 64 / ranks, .seed = 42},
-                              world);
-  train::ExampleLoader test_loader(test.count, collate(test),
-                                   {.batch_size = 64 / ranks, .shuffle = false}, world);
+  train::Loader loader(digits.count, collate(digits), {.batch_size = 64 / ranks, .seed = 42},
+                       world);
+  train::Loader test_loader(test.count, collate(test), {.batch_size = 64 / ranks, .shuffle = false},
+                            world);
   manual_seed(42);
   models::Convnet net;
   net.to(device);

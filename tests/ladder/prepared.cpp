@@ -13,8 +13,8 @@ int main() try {
     return
         [&from, device](const train::Rows& rows) { return collate_digits(from, rows).to(device); };
   };
-  train::ExampleLoader loader(digits.count, collate(digits), {.batch_size = 64, .seed = 42});
-  train::ExampleLoader test_loader(test.count, collate(test), {.batch_size = 64, .shuffle = false});
+  train::Loader loader(digits.count, collate(digits), {.batch_size = 64, .seed = 42});
+  train::Loader test_loader(test.count, collate(test), {.batch_size = 64, .shuffle = false});
   manual_seed(42);
   models::Convnet net;
   net.to(device);

@@ -16,7 +16,7 @@ LOWER = {
     "autograd": CORE, "cuda": CORE, "comm": CORE | {"core/cpu", "cuda"}, "nn": CORE | {"autograd", "comm"},
     "models": CORE | {"autograd", "comm", "nn"}}
 BELOW_TRAIN = CORE | {"core/cpu", "autograd", "cuda", "comm", "nn", "models"}
-ROOMS = ["data", "report", "evaluators", "optimizer", "step", "parallel", "parallel/model", "checkpoint"]  # from the ground
+ROOMS = ["data", "report", "evaluators", "optimizer", "parallel", "parallel/model", "step", "checkpoint"]  # from the ground
 for i, room in enumerate(ROOMS):
     LOWER["train/" + room] = BELOW_TRAIN | {"train/" + below for below in ROOMS[:i]}
 LOWER["train/parallel"] = CORE | {"autograd", "nn", "comm"}  # knows neither models nor the trainer

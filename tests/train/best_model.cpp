@@ -6,9 +6,9 @@
 #include "../device.h"
 #include "../files.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/best_metric.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
-#include "ringlet/train/early_stopping.h"
+#include "ringlet/train/step/best_metric.h"
+#include "ringlet/train/trainer.h"
 #include "words.h"
 #include "words_loss.h"
 

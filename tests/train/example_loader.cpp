@@ -1,4 +1,4 @@
-#include "ringlet/train/data/example_loader.h"
+#include "ringlet/train/data/loader.h"
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ struct Made {
   BatchShare share;
 };
 
-std::vector<Made> epoch(ExampleLoader<Examples>& loader) {
+std::vector<Made> epoch(Loader<Examples>& loader) {
   std::vector<Made> all;
   for (const Examples& batch : loader) all.push_back({batch, loader.share()});
   return all;
@@ -33,7 +33,7 @@ TEST_CASE("the ranks of a loader share out each step, and equally many batches")
   std::multiset<std::size_t> counted;
   double shares = 0;
   for (std::size_t rank = 0; rank < 3; ++rank) {
-    ExampleLoader loader(11, numbers, {.batch_size = 2, .seed = 1, .rank = rank, .world_size = 3});
+    Loader loader(11, numbers, {.batch_size = 2, .seed = 1, .rank = rank, .world_size = 3});
     CHECK(loader.steps_per_epoch() == 2);
     const std::vector<Made> made = epoch(loader);
     REQUIRE(made.size() == 2);
@@ -49,7 +49,7 @@ TEST_CASE("the ranks of a loader share out each step, and equally many batches")
 }
 
 TEST_CASE("a rank without rows gets one that does not count") {
-  ExampleLoader loader(7, numbers, {.batch_size = 3, .shuffle = false, .rank = 1, .world_size = 2});
+  Loader loader(7, numbers, {.batch_size = 3, .shuffle = false, .rank = 1, .world_size = 2});
   const std::vector<Made> made = epoch(loader);
   REQUIRE(made.size() == 2);
   CHECK(made[0].examples == Examples{3, 4, 5});
@@ -59,7 +59,7 @@ TEST_CASE("a rank without rows gets one that does not count") {
 }
 
 TEST_CASE("a step of several batches ends with its last, and the next loop is the next epoch") {
-  ExampleLoader loader(5, numbers, {.batch_size = 2, .accumulation = 2, .seed = 2});
+  Loader loader(5, numbers, {.batch_size = 2, .accumulation = 2, .seed = 2});
   const std::vector<Made> first = epoch(loader);
   REQUIRE(first.size() == 3);
   CHECK(!first[0].share.ends_step);
@@ -75,10 +75,10 @@ TEST_CASE("a step of several batches ends with its last, and the next loop is th
 }
 
 TEST_CASE("rows are dealt anew, in batches of the same size or in parts of them") {
-  ExampleLoader loader(12, numbers, {.batch_size = 4, .shuffle = false});
+  Loader loader(12, numbers, {.batch_size = 4, .shuffle = false});
   loader.deal(comm::Group(), 3, /*split_batches=*/true);
   CHECK(epoch(loader).size() == 3);
   CHECK(loader.arguments().at(kRowsOfAStep) == "12");
-  ExampleLoader odd(12, numbers, {.batch_size = 4});
+  Loader odd(12, numbers, {.batch_size = 4});
   CHECK_THROWS_AS(odd.deal(comm::Group(), 0, false), InputError);
 }

@@ -23,7 +23,7 @@ std::vector<std::int32_t> ids(const PackedBatch& batch) {
 }
 
 /// All inputs of a model from some batches.
-std::vector<std::vector<std::int32_t>> contents(Loader& loader) {
+std::vector<std::vector<std::int32_t>> contents(Loader<PackedBatch>& loader) {
   std::vector<std::vector<std::int32_t>> all;
   for (const PackedBatch& batch : loader) {
     all.push_back(ids(batch));

@@ -1,4 +1,4 @@
-#include "ringlet/train/evaluators/loss_evaluator.h"
+#include "ringlet/train/evaluators/example_evaluator.h"
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,12 @@ double mean_by_rows(words::Loss& loss, const std::shared_ptr<const TextDataset>&
 TEST_CASE("an evaluation's loss is the mean over all rows, without dropout or gradients") {
   const auto loss = words::loss(3);
   const auto data = words::dataset(11, 3);
-  const LossEvaluator evaluator(*loss, data, words::tokenizer(), {.batches = {.batch_size = 4}});
+  const ExampleEvaluator evaluator(
+      *loss, data->size(), collate_texts(data, words::tokenizer(), {}),
+      [&](const models::PackedBatch& batch) {
+        return Metrics{{"eval_loss", (*loss)(batch).tensor().item<double>()}};
+      },
+      /*batch_size=*/4);
   const Metrics found = evaluator({});
   REQUIRE(found.size() == 1);
   CHECK(found[0].first == "eval_loss");

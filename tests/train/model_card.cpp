@@ -1,4 +1,4 @@
-#include "ringlet/train/model_card.h"
+#include "ringlet/train/report/model_card.h"
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,9 @@ TEST_CASE("a card names the base model, data, losses, changed arguments and resu
   card.metrics = folder / "metrics.jsonl";
   card.step = 20;
   const TrainingArguments arguments{.num_train_epochs = 2, .learning_rate = 2e-5};
-  const std::string text = model_card(card, tiny_encoder(), arguments);
+  card.arguments = argument_texts(arguments);
+  card.changed_arguments = changed_arguments(arguments);
+  const std::string text = model_card(card, tiny_encoder());
 
   CHECK(section(text, "---\n", "---\n") ==
         "tags:\n- sentence-transformers\n- sentence-similarity\n- feature-extraction\n- dense\n"
@@ -88,7 +90,7 @@ TEST_CASE("a card does not mix figures of data sets with names that begin alike"
                      {"EmbeddingSimilarityEvaluator", "eval_2"},
                      {"LabelAccuracyEvaluator", "eval_2_nli"}};
   card.metrics = folder / "metrics.jsonl";
-  const std::string text = model_card(card, tiny_encoder(), {});
+  const std::string text = model_card(card, tiny_encoder());
   const std::string table = "| Metric | Value |\n|:---|:---|\n";
   std::string found;
   for (std::size_t at = 0; (at = text.find(table, at)) != text.npos;) {
@@ -101,7 +103,7 @@ TEST_CASE("a card does not mix figures of data sets with names that begin alike"
 TEST_CASE("a card without results, of random weights or a folder, has no hub metadata of them") {
   ModelCard card;
   card.train_datasets = {data_of(words::dataset(8, 2), "nli", "SoftmaxLoss")};
-  const std::string fresh = model_card(card, tiny_encoder(), {});
+  const std::string fresh = model_card(card, tiny_encoder());
   CHECK(fresh.find("trained from random weights") != fresh.npos);
   for (const char* absent :
        {"base_model:", "metrics:", "model-index:", "## Evaluation", "### Training Logs"}) {
@@ -110,7 +112,7 @@ TEST_CASE("a card without results, of random weights or a folder, has no hub met
   }
   for (const char* folder : {"/data/mpnet", "out/tiny/model", "../mpnet", "mpnet"}) {
     card.base_model = folder;
-    const std::string local = model_card(card, tiny_encoder(), {});
+    const std::string local = model_card(card, tiny_encoder());
     CHECK(local.find("base_model:") == local.npos);
     CHECK(local.find(str("finetuned from ", folder)) != local.npos);
   }

@@ -13,10 +13,10 @@
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/data/same_rows.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/parallel/model/encoder_tensor_plan.h"
 #include "ringlet/train/report/timeline.h"
+#include "ringlet/train/step/sentence_task.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

@@ -5,7 +5,7 @@
 #include "../device.h"
 #include "../files.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
-#include "ringlet/train/early_stopping.h"
+#include "ringlet/train/trainer.h"
 #include "words.h"
 #include "words_loss.h"
 

@@ -6,7 +6,6 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/argument_table.h"
-#include "ringlet/train/best_metric.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/existing_device.h"
@@ -46,7 +45,7 @@ void check_evaluation(const TrainOptions& options) {
   check_interval("--save-steps", a.save_steps, "--save-strategy");
   if (a.save_strategy == SaveStrategy::steps && a.save_steps == 0)
     fail_input("--save-strategy steps: needs --save-steps");
-  const bool compares = train::BestMetric::is_wanted(a) || a.save_strategy == SaveStrategy::best;
+  const bool compares = train::compares_evaluations(a);
   for (const char* option : {"--early-stopping-patience", "--greater-is-better"})
     if (options.is_given(option) && !compares)
       fail_input(option, ": needs --metric-for-best-model or --load-best-model-at-end");

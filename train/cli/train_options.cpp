@@ -8,7 +8,7 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/train/argument_table.h"
 #include "ringlet/train/cli/existing_device.h"
-#include "ringlet/train/timeline_callback.h"
+#include "ringlet/train/step/timeline_callback.h"
 
 namespace ringlet::cli {
 namespace {

@@ -10,7 +10,6 @@
 #include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/training_data.h"
-#include "ringlet/train/early_stopping.h"
 #include "ringlet/train/trainer.h"
 
 namespace ringlet::cli {

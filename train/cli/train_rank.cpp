@@ -13,6 +13,7 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
+#include "ringlet/train/argument_table.h"
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/curves.h"
 #include "ringlet/train/cli/epoch_lines.h"
@@ -22,9 +23,9 @@
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
-#include "ringlet/train/model_card.h"
+#include "ringlet/train/report/model_card.h"
 #include "ringlet/train/report/progress.h"
-#include "ringlet/train/timeline_callback.h"
+#include "ringlet/train/step/timeline_callback.h"
 
 namespace ringlet::cli {
 namespace {
@@ -167,6 +168,15 @@ void add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
   if (!datasets.empty()) trainer.add_eval_datasets(datasets, like);
 }
 
+/// "ddp", or in a mesh "ddp, pipe 1, tensor 0": the rank's places along these axes.
+std::string timeline_title(const train::TrainingArguments& arguments, const comm::Group& group) {
+  const train::MeshShape mesh = arguments.mesh.over(group.size());
+  const int rank = group.rank();
+  return str(train::kStrategies(arguments.strategy),
+             mesh.pipe > 1 ? str(", pipe ", mesh.pipe_place(rank)) : "",
+             mesh.tensor > 1 ? str(", tensor ", mesh.tensor_place(rank)) : "");
+}
+
 std::string wrote_timeline(const TrainOptions& options) {
   if (options.timeline.empty()) return "";
   const train::TimelineFiles files(options.timeline);
@@ -209,8 +219,9 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
     trainer.add_callback(train::early_stopping(trainer, options.early_stopping));
 
   if (!options.timeline.empty())
-    trainer.add_callback(
-        train::record_timeline(train::TimelineFiles(options.timeline), encoder.device(), group));
+    trainer.add_callback(train::record_timeline(train::TimelineFiles(options.timeline),
+                                                encoder.device(), group,
+                                                timeline_title(arguments, group)));
 
   const bool show = first && !options.no_progress;
   trainer.add_callback({.on_train_begin = [&](const auto&) {
@@ -268,7 +279,9 @@ std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& enco
   }
   card.metrics = arguments.output_dir / train::kMetrics;
   if (arguments.load_best_model_at_end && result.best) card.step = result.best->step;
-  return train::model_card(card, encoder, arguments);
+  card.arguments = argument_texts(arguments);
+  card.changed_arguments = changed_arguments(arguments);
+  return train::model_card(card, encoder);
 }
 
 }  // namespace ringlet::cli

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "ringlet/core/tensor/tensor.h"
-#include "ringlet/train/data/example_sampler.h"
 #include "ringlet/train/data/idx.h"
+#include "ringlet/train/data/loader.h"
 
 namespace ringlet::train {
 

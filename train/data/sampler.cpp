@@ -76,9 +76,17 @@ Sampler::Sampler(std::vector<const TextDataset*> datasets, SamplerOptions option
       fail_input("batch size: expected at most the ", dataset->size(), " rows of ", dataset->name(),
                  ", found ", options_.batch_size);
     }
+    sizes_.push_back(dataset->size());
     if (options_.batch_sampler == BatchSampler::group_by_label)
       check_labels(*dataset, options_.batch_size);
   }
+}
+
+Sampler::Sampler(std::size_t examples, SamplerOptions options)
+    : sizes_{examples}, options_(options) {
+  if (examples == 0) fail_input("examples: expected at least one, found none");
+  if (options_.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
+  options_.dealing = Dealing::round_robin;
 }
 
 Sampler::~Sampler() = default;
@@ -87,16 +95,20 @@ std::uint64_t Sampler::key(std::size_t epoch, std::size_t stream) const {
   return mix64(options_.seed, epoch, stream);
 }
 
-std::size_t Sampler::row_at(std::size_t epoch, std::size_t dataset, std::size_t position) const {
-  if (!options_.shuffle) return position;
-  return Permutation(datasets_[dataset]->size(), key(epoch, dataset))(position);
+std::vector<std::size_t> Sampler::rows_in_order(std::size_t epoch, std::size_t dataset,
+                                                std::size_t begin, std::size_t end) const {
+  const Permutation shuffled(sizes_[dataset],
+                             datasets_.empty() ? mix64(options_.seed, epoch) : key(epoch, dataset));
+  std::vector<std::size_t> rows;
+  rows.reserve(end - begin);
+  for (std::size_t position = begin; position < end; ++position)
+    rows.push_back(options_.shuffle ? shuffled(position) : position);
+  return rows;
 }
 
 std::vector<std::vector<std::size_t>> Sampler::plan(std::size_t epoch, std::size_t dataset) const {
   const TextDataset& data = *datasets_[dataset];
-  std::vector<std::size_t> order(data.size());
-  for (std::size_t position = 0; position < order.size(); ++position)
-    order[position] = row_at(epoch, dataset, position);
+  const std::vector<std::size_t> order = rows_in_order(epoch, dataset, 0, data.size());
   if (options_.batch_sampler == BatchSampler::no_duplicates) return without_duplicates(data, order);
   const std::uint64_t turns = mix64(key(epoch, dataset), kTurnStream, 0);
   return group_by_label(data, order, options_.batch_size,
@@ -147,9 +159,7 @@ std::vector<std::size_t> Sampler::batch_counts(std::size_t epoch) const {
     for (const auto& batches : plans(epoch)->batches) counts.push_back(batches.size());
   } else {
     const std::size_t size = options_.batch_size;
-    for (const TextDataset* dataset : datasets_) {
-      counts.push_back((dataset->size() + size - 1) / size);
-    }
+    for (const std::size_t rows : sizes_) counts.push_back((rows + size - 1) / size);
   }
   return counts;
 }
@@ -163,8 +173,7 @@ std::size_t Sampler::steps_per_epoch(std::size_t epoch) const {
 }
 
 std::vector<std::size_t> Sampler::rows_per_epoch(std::size_t epoch) const {
-  std::vector<std::size_t> rows;
-  for (const TextDataset* dataset : datasets_) rows.push_back(dataset->size());
+  std::vector<std::size_t> rows = sizes_;
   const bool deals_all = options_.dealing != Dealing::round_robin;
   if (deals_all && options_.batch_sampler != BatchSampler::group_by_label) return rows;
   const std::vector<std::size_t> counts = batch_counts(epoch);
@@ -186,7 +195,7 @@ Sampler::Slot Sampler::slot(std::size_t epoch, std::size_t step) const {
   const std::size_t steps = steps_per_epoch(epoch);
   RINGLET_CHECK(step < steps, "[Sampler] step ", step, " of ", steps);
   if (options_.dealing == Dealing::round_robin) {
-    return {step % datasets_.size(), step / datasets_.size()};
+    return {step % sizes_.size(), step / sizes_.size()};
   }
   std::size_t index =
       options_.shuffle ? Permutation(steps, key(epoch, kDealingStream))(step) : step;
@@ -200,13 +209,8 @@ BatchRows Sampler::batch(std::size_t epoch, std::size_t step) const {
   const Slot at = slot(epoch, step);
   if (has_plans()) return {at.dataset, plans(epoch)->batches[at.dataset][at.index]};
   const std::size_t begin = at.index * options_.batch_size;
-  const std::size_t end = std::min(begin + options_.batch_size, datasets_[at.dataset]->size());
-  BatchRows batch{at.dataset, {}};
-  batch.rows.reserve(end - begin);
-  for (std::size_t position = begin; position < end; ++position) {
-    batch.rows.push_back(row_at(epoch, at.dataset, position));
-  }
-  return batch;
+  const std::size_t end = std::min(begin + options_.batch_size, sizes_[at.dataset]);
+  return {at.dataset, rows_in_order(epoch, at.dataset, begin, end)};
 }
 
 }  // namespace ringlet::train

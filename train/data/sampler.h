@@ -59,6 +59,8 @@ class Sampler {
   /// of them are InputError; for group_by_label also an odd batch, one below four rows, and data
   /// without two labels of two rows each.
   Sampler(std::vector<const TextDataset*> datasets, SamplerOptions options);
+  /// Numbered examples. The steps of an epoch are in order. InputError without examples.
+  Sampler(std::size_t examples, SamplerOptions options);
   ~Sampler();
 
   /// The same in every epoch, unless no_duplicates is the sampler.
@@ -66,6 +68,8 @@ class Sampler {
   /// Rows of each data set that an epoch uses: all of them, unless round robin ends it
   /// early or group_by_label leaves some over.
   std::vector<std::size_t> rows_per_epoch(std::size_t epoch = 0) const;
+  /// Rows of each data set.
+  const std::vector<std::size_t>& sizes() const { return sizes_; }
   /// The global batch of a step; step < steps_per_epoch(epoch). Can be called from any thread.
   BatchRows batch(std::size_t epoch, std::size_t step) const;
 
@@ -77,7 +81,9 @@ class Sampler {
   struct Plans;  // unless the rows are in their order: the batches of one epoch
 
   std::uint64_t key(std::size_t epoch, std::size_t stream) const;
-  std::size_t row_at(std::size_t epoch, std::size_t dataset, std::size_t position) const;
+  /// The epoch's order of a data set: rows [begin, end).
+  std::vector<std::size_t> rows_in_order(std::size_t epoch, std::size_t dataset, std::size_t begin,
+                                         std::size_t end) const;
   bool has_plans() const { return options_.batch_sampler != BatchSampler::batch_sampler; }
   std::vector<std::vector<std::size_t>> plan(std::size_t epoch, std::size_t dataset) const;
   std::vector<std::vector<std::size_t>> without_duplicates(
@@ -86,7 +92,8 @@ class Sampler {
   std::vector<std::size_t> batch_counts(std::size_t epoch) const;
   Slot slot(std::size_t epoch, std::size_t step) const;
 
-  std::vector<const TextDataset*> datasets_;
+  std::vector<const TextDataset*> datasets_;  // none: examples
+  std::vector<std::size_t> sizes_;
   SamplerOptions options_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Plans> plans_[2];  // of the last two epochs used, latest first

@@ -1,15 +1,20 @@
-// The common part of loaders: a step's batches, this rank's share of each, and iteration.
+// The part of loaders that does not depend on their batches: a step's rows, dealt out to ranks, and
+// this rank's share of each batch.
 #pragma once
 
-#include <cstddef>
-#include <iterator>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/comm/group.h"
+#include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/sampler.h"
+#include "ringlet/train/data/token_cache.h"
 
 namespace ringlet::train {
 
@@ -28,9 +33,44 @@ inline constexpr const char* kRowsOfAStep =
 inline constexpr const char* kOrder = "order (--no-shuffle)";
 inline constexpr const char *kShuffled = "shuffled", *kAsGiven = "as given";  // its values
 
+/// Options for text are refused with examples.
+struct LoaderOptions {
+  /// Rows of one batch on one device.
+  std::size_t batch_size = 32;
+  /// Batches of one step on one rank. All batches of a step, on all ranks, are parts of one global
+  /// batch of rows_per_step() rows; an epoch's last one has the rows that are left.
+  std::size_t accumulation = 1;
+  /// Text: rows of one forward on one device; 0: all. Losses of embeddings then need the memory of
+  /// so many rows, for a second forward (models::EmbeddingLoss).
+  std::size_t mini_batch_size = 0;
+  /// Text: for each data set, whether its loss compares the rows of a global batch
+  /// (Loss::spans_ranks). A rank's batches of a step are then one, with forwards of at most
+  /// batch_size rows.
+  std::vector<bool> whole_steps = {};
+  std::uint64_t seed = 0;
+  Dealing dealing = Dealing::proportional;  // text
+  bool shuffle = true;
+  BatchSampler batch_sampler = BatchSampler::batch_sampler;  // text
+  /// Text: its longest in tokens, special ones included; 0 leaves the tokenizer's limit.
+  std::int64_t max_length = 0;
+  /// Text: fills sentences up to the longest of their column; only to show what padding costs.
+  bool padded = false;
+  Prompts prompts = {};  // text
+  /// A loss is this rank's part of the mean over the global batch: gradients are to be summed over
+  /// the ranks. Ranks that train apart, as in local SGD, multiply it by global_rows / rows.
+  std::size_t rank = 0;
+  std::size_t world_size = 1;
+  /// Text: devices of this one rank. Each batch holds batch_size rows for each of them, dealt out
+  /// as to so many ranks.
+  std::size_t devices = 1;
+
+  /// Rows of a global batch.
+  std::size_t rows_per_step() const { return batch_size * accumulation * world_size * devices; }
+};
+
 /// The part of its step that a batch is. By default it is a whole step.
 struct BatchShare {
-  /// Rows of this rank's batch that count. It may hold one more that does not: see ExampleSampler.
+  /// Rows of this rank's batch that count. It may hold one more that does not: see Loader.
   std::size_t rows = std::numeric_limits<std::size_t>::max();
   double factor = 1;      // of its loss: the products add up to the loss of the step
   bool ends_step = true;  // the step has no further batch
@@ -41,19 +81,24 @@ struct BatchShare {
 
 class StepLoader {
  public:
-  StepLoader() = default;
   virtual ~StepLoader() = default;
   StepLoader(const StepLoader&) = delete;
   StepLoader& operator=(const StepLoader&) = delete;
   /// The rows are dealt out to the ranks of `group` from here on, `accumulation` batches a step.
   /// `split_batches` divides the batch size by the ranks, else each has batches of that size.
-  virtual void deal(const comm::Group& group, std::size_t accumulation, bool split_batches) = 0;
+  void deal(const comm::Group& group, std::size_t accumulation, bool split_batches);
   /// The position of the next batch. Inside a step it is that step's.
-  virtual Position position() const = 0;
+  Position position() const { return position_; }
   /// Moves to the beginning of a step.
-  virtual void seek(Position position) = 0;
+  void seek(Position position);
   /// The data and its division into steps, which must agree to resume.
-  virtual UpdateArguments arguments() const = 0;
+  UpdateArguments arguments() const;
+  const Sampler& sampler() const { return *sampler_; }
+  std::size_t steps_per_epoch(std::size_t epoch = 0) const {
+    return sampler_->steps_per_epoch(epoch);
+  }
+  const Datasets& datasets() const { return datasets_; }  // empty: examples
+  const LoaderOptions& options() const { return options_; }
 
   /// The share of the batch that was returned last.
   const BatchShare& share() const { return *share_; }
@@ -62,59 +107,30 @@ class StepLoader {
   std::weak_ptr<const void> lifetime() const { return lifetime_; }
   /// Several loaders may write theirs to one place; the latest batch's is there.
   void write_share_to(std::shared_ptr<BatchShare> place) { share_ = std::move(place); }
+  /// The time that callers have waited for batches so far.
+  double seconds_waited() const { return waited_; }
 
  protected:
+  /// The rows are those of data sets, or numbered examples.
+  StepLoader(Datasets datasets, std::optional<std::size_t> examples, LoaderOptions options,
+             const comm::Group& group);
+  /// Batches that were made ahead are dropped.
+  virtual void restart() = 0;
+
+  Position position_;
   std::shared_ptr<BatchShare> share_ = std::make_shared<BatchShare>();
+  double waited_ = 0;
+  bool of_group_;
 
  private:
+  void make_sampler();
+
+  Datasets datasets_;
+  std::optional<std::size_t> examples_;
+  mutable std::vector<std::string> digests_;  // of each data set, at the first use
+  LoaderOptions options_;
+  std::optional<Sampler> sampler_;
   std::shared_ptr<const void> lifetime_ = std::make_shared<char>();
-};
-
-/// A loader's options, checked; a group of several ranks replaces their rank and world_size.
-template <class Options>
-Options dealt(Options options, const comm::Group& group) {
-  if (options.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
-  if (options.accumulation == 0) fail_input("gradient accumulation: expected at least 1, found 0");
-  if (group.size() == 1) return options;
-  options.rank = static_cast<std::size_t>(group.rank());
-  options.world_size = static_cast<std::size_t>(group.size());
-  return options;
-}
-
-/// The same for StepLoader::deal. InputError if the batch cannot be split.
-template <class Options>
-Options dealt(Options options, const comm::Group& group, std::size_t accumulation,
-              bool split_batches) {
-  const auto ranks = static_cast<std::size_t>(group.size());
-  if (split_batches && options.batch_size % ranks != 0)
-    fail_input("split_batches: expected a batch size divisible by ", ranks, " ranks, found ",
-               options.batch_size);
-  if (split_batches) options.batch_size /= ranks;
-  options.accumulation = accumulation;
-  return dealt(options, group);
-}
-
-/// Iterates over a loader with next(), which returns null at the end of an epoch.
-template <class Loader>
-class BatchIterator {
- public:
-  using value_type = typename Loader::Batch;
-  using difference_type = std::ptrdiff_t;
-  using iterator_concept = std::input_iterator_tag;
-
-  explicit BatchIterator(Loader& loader) : loader_(&loader), batch_(loader.next()) {}
-  const value_type& operator*() const { return *batch_; }
-  const value_type* operator->() const { return batch_; }
-  BatchIterator& operator++() {
-    batch_ = loader_->next();
-    return *this;
-  }
-  void operator++(int) { ++*this; }
-  bool operator==(std::default_sentinel_t) const { return batch_ == nullptr; }
-
- private:
-  Loader* loader_;
-  const value_type* batch_;
 };
 
 }  // namespace ringlet::train

@@ -12,9 +12,12 @@ namespace ringlet::train {
 
 void gather_rows(Tensor& table, const comm::Group& group) {
   if (group.size() == 1) return;
-  RINGLET_CHECK_EQ(table.dtype(), DType::f32, "[gather_rows] rows of");
+  const bool doubles = table.dtype() == DType::f64;
+  if (!doubles) RINGLET_CHECK_EQ(table.dtype(), DType::f32, "[gather_rows] rows of");
   // As integers: adding zeros changes no bit, not even the sign of a zero.
-  group.all_reduce(Tensor(table.storage(), table.storage_offset(), table.shape(), DType::i32))
+  group
+      .all_reduce(Tensor(table.storage(), table.storage_offset(), table.shape(),
+                         doubles ? DType::i64 : DType::i32))
       .wait();
 }
 

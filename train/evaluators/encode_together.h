@@ -11,8 +11,8 @@
 
 namespace ringlet::train {
 
-/// Every rank has filled some rows of `table` (f32, on a CPU) and left zeros in the rest; one rank
-/// fills each row. Gives all rows to all ranks, bit for bit.
+/// Every rank has filled some rows of `table` (f32 or f64, on a CPU) and left zeros in the rest;
+/// one rank fills each row. Gives all rows to all ranks, bit for bit.
 void gather_rows(Tensor& table, const comm::Group& group);
 
 /// The first row of a table (rows, H), f32 on a CPU, with a number that is not finite.

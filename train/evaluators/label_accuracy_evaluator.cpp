@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/nn/eval_guard.h"
-#include "ringlet/train/evaluators/batches_in_turn.h"
+#include "ringlet/train/data/loader.h"
 #include "ringlet/train/evaluators/classification.h"
 #include "ringlet/train/evaluators/encode_together.h"
 
@@ -23,8 +23,12 @@ Report LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
   const autograd::NoGrad no_grad;
   const Device device = module.device();
   const auto batch_rows = static_cast<std::int64_t>(options_.batch_size);
+  Loader<models::PackedBatch> loader(dataset_->size(), collate_texts(dataset_, tokenizer, {}),
+                                     {.batch_size = options_.batch_size, .shuffle = false},
+                                     at.group, kAhead);
+  std::int64_t number = at.group.rank();
   Tensor all;  // (rows, classes)
-  const auto run_mine = [&](const models::PackedBatch& batch, std::int64_t number) {
+  for (const models::PackedBatch& batch : loader) {
     const Tensor scores = logits(batch.to(device)).tensor().to(Device{}).to(DType::f32);
     if (dataset_->num_labels() > scores.size(1))
       fail_input(dataset_->name(), ": expected labels below ", scores.size(1), ", found ",
@@ -32,9 +36,10 @@ Report LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
     if (!all.defined())
       all = zeros({static_cast<std::int64_t>(dataset_->size()), scores.size(1)}, DType::f32,
                   Device{});
-    if (number >= 0) all.slice(number * batch_rows, number * batch_rows + batch.rows).copy_(scores);
-  };
-  for_batches_in_turn(dataset_, tokenizer, {.batch_size = options_.batch_size}, at.group, run_mine);
+    if (loader.share().rows > 0)
+      all.slice(number * batch_rows, number * batch_rows + batch.rows).copy_(scores);
+    number += at.group.size();
+  }
   gather_rows(all, at.group);
   if (const auto row = row_not_finite(all))
     fail_input(dataset_->name(), ": the logits of row ", *row + 1, " are not finite");

@@ -1,5 +1,8 @@
 #include "ringlet/train/step/task.h"
 
+#include "ringlet/train/optimizer/optimizer.h"
+#include "ringlet/train/parallel/no_sync.h"
+
 namespace ringlet::train {
 namespace {
 
@@ -26,6 +29,57 @@ double StepLoss::value() {
   double sum = 0;
   for (std::size_t i = 0; i < shares_.size(); ++i) sum += values_.values()[i] * shares_[i];
   return sum;
+}
+
+StepResult TrainingTask::step() {
+  StepResult result;
+  const double waited = loader().seconds_waited();
+  const BatchShare& share = loader().share();
+  micro_batch_.reset();  // of a step that threw
+  for (std::size_t micro = 0; micro == 0 || !share.ends_step; ++micro) {
+    if (micro > 0) micro_batch_ = micro;
+    {
+      const TimelinePhase phase("data");
+      const ObservedWait observed("data");
+      if (!next()) next();  // the first of the next epoch
+    }
+    if (!share.ends_step) micro_batch_ = micro;  // the first one, too
+    count(result);
+    std::optional<NoSync> no_sync;
+    if (!share.ends_step) no_sync.emplace(pause_);
+    if (const Tensor loss = run(); loss.defined()) losses_.push_back({loss, share.factor});
+  }
+  micro_batch_.reset();
+  result.data_seconds = loader().seconds_waited() - waited;
+  return result;
+}
+
+void TrainingTask::update(Optimizer& optimizer) const {
+  if (!graphs_) {
+    const TimelinePhase phase("optimizer");
+    optimizer.prepare_step();
+    optimizer.launch_step();
+  }
+  optimizer.end_step();
+}
+
+void TrainingTask::run_again() {
+  losses_.clear();
+  losses_.push_back({run(), loader().share().factor});
+}
+
+bool TrainingTask::use_graphs(std::shared_ptr<StepGraphs> graphs) {
+  if (!has_graphs()) return false;
+  graphs_ = std::move(graphs);
+  return true;
+}
+
+std::vector<EpochRows> TrainingTask::epoch_rows(std::size_t epoch) const {
+  const Sampler& sampler = loader().sampler();
+  const std::vector<std::size_t> used = sampler.rows_per_epoch(epoch);
+  std::vector<EpochRows> rows;
+  for (std::size_t i = 0; i < used.size(); ++i) rows.push_back({used[i], sampler.sizes()[i]});
+  return rows;
 }
 
 }  // namespace ringlet::train

@@ -3,19 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/core/tensor/host_copy.h"
-#include "ringlet/core/tensor/tensor.h"
 #include "ringlet/nn/module.h"
-#include "ringlet/train/data/step_loader.h"
+#include "ringlet/train/data/loader.h"
+#include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
 
+class Optimizer;
 class StepGraphs;
 
 /// Rows of one data set in an epoch.
@@ -25,7 +28,7 @@ struct EpochRows {
 };
 
 struct StepResult {
-  double loss = 0;  // mean over the step's rows; a task's step() leaves it to take_loss()
+  double loss = 0;  // mean over the step's rows; step() leaves it to take_loss()
   std::int64_t rows = 0;
   std::int64_t tokens = 0;  // without padding
   /// Rows without a gradient: their device's part of the batch has fewer rows than the loss needs
@@ -53,44 +56,101 @@ class StepLoss {
   std::vector<double> shares_;
 };
 
+/// The part of tasks that does not depend on the type of their batches.
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
   /// All that is trained, loss heads included.
-  virtual nn::Module& module() = 0;
-  virtual std::size_t steps_per_epoch(std::size_t epoch) const = 0;
-  virtual void seek(Position position) = 0;
+  nn::Module& module() const { return module_; }
   /// Runs the next step forward and backward; gradients are then complete. An epoch's last step is
   /// followed by the first one of the next epoch.
-  virtual StepResult step() = 0;
+  StepResult step();
+  /// The update that follows, unless a graph has launched it with the step. Checks and zero_grad()
+  /// are left to the caller.
+  void update(Optimizer& optimizer) const;
+  /// Runs the latest batch again, to measure it.
+  void run_again();
   /// The loss of the latest step, once; must be taken before the next step runs.
   StepLoss take_loss() { return StepLoss(std::exchange(losses_, {})); }
   /// The micro-batch that step() computes or has failed in; none outside, and if it has only one.
   std::optional<std::size_t> micro_batch() const { return micro_batch_; }
+
+  std::size_t steps_per_epoch(std::size_t epoch) const { return loader().steps_per_epoch(epoch); }
+  void seek(Position position) { loader().seek(position); }
   /// The data and its division into steps, which must agree to resume.
-  virtual UpdateArguments arguments() const = 0;
+  virtual UpdateArguments arguments() const { return loader().arguments(); }
   /// Names that StepResult::dataset indexes; losses of several data sets are logged separately.
-  virtual std::vector<std::string> dataset_names() const { return {}; }
+  std::vector<std::string> dataset_names() const { return short_names(loader().datasets()); }
   /// Rows of each data set that this epoch uses, in the order of dataset_names().
-  virtual std::vector<EpochRows> epoch_rows(std::size_t /*epoch*/) const { return {}; }
+  std::vector<EpochRows> epoch_rows(std::size_t epoch) const;
 
   /// From now on `graphs` runs the forward and backward of step(), and the update that follows.
   /// Null: step() runs forward and backward itself. False if the task has no batches for graphs.
-  virtual bool use_graphs(std::shared_ptr<StepGraphs>) { return false; }
+  bool use_graphs(std::shared_ptr<StepGraphs> graphs);
 
   /// The strategy's switch (see NoSync): a task with several backwards in a step turns it on for
   /// all but the last one.
   void set_pause(std::shared_ptr<int> pause) { pause_ = std::move(pause); }
 
  protected:
-  /// Adds `value`, of one element, times `share` to the step's loss; it stays on its device.
-  void add_loss(const Tensor& value, double share = 1) { losses_.push_back({value, share}); }
+  explicit TrainingTask(nn::Module& module) : module_(module) {}
+  virtual StepLoader& loader() const = 0;
+  /// Takes the next batch; null at the end of an epoch.
+  virtual bool next() = 0;
+  /// Adds the counts of this batch.
+  virtual void count(StepResult& result) const = 0;
+  /// Forward and backward of this batch. Its loss, of one element, on its device; undefined: the
+  /// step's last batch brings it.
+  virtual Tensor run() = 0;
 
-  std::shared_ptr<int> pause_ = std::make_shared<int>(0);
+  virtual bool has_graphs() const { return false; }  // whether run() takes them
+
   std::optional<std::size_t> micro_batch_;
+  std::shared_ptr<StepGraphs> graphs_;
 
  private:
+  nn::Module& module_;
+  std::shared_ptr<int> pause_ = std::make_shared<int>(0);
   std::vector<StepLoss::Part> losses_;  // of the step that ran last
+};
+
+/// Any module on batches of a loader, with a loss hook: one number, the mean over a batch's rows.
+template <class Batch>
+class Task : public TrainingTask {
+ public:
+  using LossHook = std::function<Variable(const Batch& batch)>;
+
+  Task(nn::Module& module, std::unique_ptr<Loader<Batch>> loader, LossHook loss)
+      : TrainingTask(module), loader_(std::move(loader)), loss_(std::move(loss)) {}
+  Task(nn::Module& module, std::size_t examples, Collate<Batch> collate, LossHook loss,
+       LoaderOptions options = {})
+      : Task(module,
+             std::make_unique<Loader<Batch>>(examples, std::move(collate), std::move(options)),
+             std::move(loss)) {}
+
+  Variable loss(const Batch& batch) const { return loss_(batch); }
+  /// The latest one.
+  const Batch& batch() const { return *batch_; }
+
+ protected:
+  StepLoader& loader() const override { return *loader_; }
+  bool next() override { return (batch_ = loader_->next()) != nullptr; }
+  void count(StepResult& result) const override {
+    result.rows += static_cast<std::int64_t>(loader_->share().rows);
+  }
+  Tensor run() override { return run_eagerly(*batch_); }
+  Tensor run_eagerly(const Batch& batch) {
+    std::optional<TimelinePhase> phase("forward");
+    const Variable value = loss_(batch);
+    phase.emplace("backward");
+    loader_->weigh(value).backward();
+    return value.tensor();
+  }
+
+ private:
+  std::unique_ptr<Loader<Batch>> loader_;
+  LossHook loss_;
+  const Batch* batch_ = nullptr;
 };
 
 }  // namespace ringlet::train

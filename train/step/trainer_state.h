@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ringlet/core/tensor/random.h"
@@ -41,6 +42,27 @@ struct TrainerState {
   std::vector<LossSum> dataset_run_losses;
   std::optional<BestModel> best = {};
   CallbackState callbacks = {};
+};
+
+struct TrainingResult {
+  std::int64_t steps = 0;   // done in all, also before resuming
+  double loss = 0;          // mean over all these steps
+  Metrics dataset_losses;   // with several data sets, the mean over each one's steps
+  double seconds = 0;       // of training, without evaluating and saving
+  double data_seconds = 0;  // of these, until steps had their batches
+  std::int64_t rows = 0;
+  std::int64_t tokens = 0;
+  std::int64_t lone_rows = 0;       // StepResult's, of all these steps
+  std::int64_t replayed_steps = 0;  // that replayed a graph
+  bool saved_at_stop = false;       // stop(/*save=*/true) ended the run
+  std::optional<BestModel> best;    // with a metric_for_best_model
+  /// One row per finished epoch: its mean loss and the metrics of the evaluation after it.
+  struct Epoch {
+    std::size_t epoch;  // counted from 1
+    double loss;
+    Metrics metrics;
+  };
+  std::vector<Epoch> epochs;
 };
 
 }  // namespace ringlet::train

@@ -15,7 +15,7 @@
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/nn/sharding.h"
-#include "ringlet/train/data/example_loader.h"
+#include "ringlet/train/data/loader.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/trainer.h"
 #include "tiny.h"
@@ -83,8 +83,8 @@ std::vector<float> plain_loop(const comm::Group& world) {
   Net net;
   DistributedDataParallel ddp(net, world);
   AdamW optimizer(net, {.lr = 0.01});
-  ExampleLoader loader(kRows, collate,
-                       {.batch_size = kBatch, .accumulation = kAccumulation, .seed = kSeed}, world);
+  Loader loader(kRows, collate,
+                {.batch_size = kBatch, .accumulation = kAccumulation, .seed = kSeed}, world);
   for (std::size_t epoch = 0; epoch < kEpochs; ++epoch)
     for (const Points& batch : loader) {
       if (!loader.share().ends_step) {
@@ -100,7 +100,7 @@ std::vector<float> plain_loop(const comm::Group& world) {
 }
 
 void accelerated_epoch(Accelerator& accelerator, Net& net, Optimizer& optimizer,
-                       ExampleLoader<Points>& loader) {
+                       Loader<Points>& loader) {
   for (const Points& batch : loader) {
     const auto micro_batch = accelerator.accumulate();
     accelerator.backward(loss(net, batch));
@@ -115,7 +115,7 @@ std::vector<float> accelerated(const comm::Group& world, Strategy strategy, cons
   manual_seed(kSeed);
   Net net;
   AdamW optimizer(net, {.lr = 0.01});
-  ExampleLoader loader(kRows, collate, {.batch_size = kBatch, .seed = kSeed});
+  Loader loader(kRows, collate, {.batch_size = kBatch, .seed = kSeed});
   accelerator.prepare(recipe.schedule, loader, optimizer, net);
   accelerator.clip_grad_norm(recipe.max_grad_norm);
   for (std::size_t epoch = 0; epoch < kEpochs; ++epoch)
@@ -228,9 +228,8 @@ TEST_CASE("figures are gathered in the order of the rows, each once") {
     comm::launch(
         [&](const comm::Group& world) {
           Accelerator accelerator({}, world);
-          ExampleLoader loader(
-              7, [](const Rows& rows) { return std::vector(rows.begin(), rows.end()); },
-              {.batch_size = 2, .shuffle = false});
+          Loader loader(7, [](const Rows& rows) { return std::vector(rows.begin(), rows.end()); },
+                        {.batch_size = 2, .shuffle = false});
           accelerator.prepare(loader);
           std::vector<std::int64_t> seen;
           for (const std::vector<std::size_t>& batch : loader) {
@@ -262,7 +261,7 @@ TEST_CASE("a saved state continues with the same bits under another strategy") {
       manual_seed(seed);
       Net net;
       AdamW optimizer(net, {.lr = 0.01});
-      ExampleLoader loader(kRows, collate, {.batch_size = kBatch, .seed = kSeed});
+      Loader loader(kRows, collate, {.batch_size = kBatch, .seed = kSeed});
       accelerator.prepare(net, optimizer, loader);
       use(accelerator, net, optimizer, loader);
       return weights(net);
@@ -292,7 +291,7 @@ TEST_CASE("a saved state continues with the same bits under another strategy") {
   Accelerator accelerator({.gradient_accumulation_steps = 2}, comm::Group());
   Net net;
   AdamW optimizer(net, {.lr = 0.01});
-  ExampleLoader loader(kRows, collate, {.batch_size = kBatch, .seed = kSeed});
+  Loader loader(kRows, collate, {.batch_size = kBatch, .seed = kSeed});
   accelerator.prepare(net, optimizer, loader);
   const std::vector<float> before = weights(net);
   CHECK_THROWS_WITH_AS(accelerator.load_state(folder / "state"),
@@ -308,14 +307,14 @@ TEST_CASE("a saved state has the position in each loader that exists") {
     Accelerator accelerator({}, comm::Group());
     Net net;
     AdamW optimizer(net, {.lr = 0.01});
-    ExampleLoader first(kRows, collate, {.batch_size = kBatch});
-    ExampleLoader second(kRows, collate, {.batch_size = 2, .seed = 1});
+    Loader first(kRows, collate, {.batch_size = kBatch});
+    Loader second(kRows, collate, {.batch_size = 2, .seed = 1});
     accelerator.prepare(net, optimizer, first);
     use(accelerator, second, [&] { accelerated_epoch(accelerator, net, optimizer, first); });
   };
   begin([&](Accelerator& accelerator, auto& second, auto&& epoch) {
     {
-      ExampleLoader temporary(kRows, collate, {.batch_size = 1});
+      Loader temporary(kRows, collate, {.batch_size = 1});
       accelerator.prepare(temporary);
     }
     accelerator.prepare(second);
@@ -357,9 +356,9 @@ TEST_CASE("split batches are those of all ranks together") {
   comm::launch(
       [&](const comm::Group& world) {
         Accelerator accelerator({.split_batches = true}, world);
-        ExampleLoader loader(kRows, collate, {.batch_size = 6});
+        Loader loader(kRows, collate, {.batch_size = 6});
         accelerator.prepare(loader);
-        ExampleLoader odd(kRows, collate, {.batch_size = 5});
+        Loader odd(kRows, collate, {.batch_size = 5});
         const std::lock_guard lock(mutex);
         CHECK(loader.arguments().at(kRowsOfAStep) == "6");
         CHECK_THROWS_WITH_AS(accelerator.prepare(odd),

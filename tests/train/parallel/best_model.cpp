@@ -3,7 +3,7 @@
 
 #include "../../files.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/early_stopping.h"
+#include "ringlet/train/trainer.h"
 #include "tiny.h"
 
 using namespace ringlet;

@@ -12,8 +12,8 @@
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/evaluators/example_evaluator.h"
 #include "ringlet/train/evaluators/label_accuracy_evaluator.h"
-#include "ringlet/train/evaluators/loss_evaluator.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
 #include "ringlet/train/trainer.h"
@@ -255,8 +255,14 @@ struct Evaluators {
 
   /// Pearson and Spearman correlation, accuracy and a loss.
   std::vector<double> operator()(const tiny::Model& model, const EvaluationPoint& at) const {
-    const LossEvaluator scored_loss(*model.loss, tiny::datasets()[2], model.encoder.tokenizer(),
-                                    {.loss = 2, .batches = {.batch_size = 5}});
+    const ExampleEvaluator scored_loss(
+        *model.loss, tiny::datasets()[2]->size(),
+        collate_texts(tiny::datasets()[2], model.encoder.tokenizer(), {}),
+        [&](models::PackedBatch batch) {
+          batch.dataset = 2;
+          return Metrics{{"eval_loss", (*model.loss)(batch).tensor().item<double>()}};
+        },
+        /*batch_size=*/5);
     auto* classifier = dynamic_cast<models::SoftmaxLoss*>(model.loss->losses()[0].get());
     std::vector<double> found;
     for (const Metrics& metrics :

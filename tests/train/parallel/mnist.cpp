@@ -18,11 +18,10 @@ double train_on(const comm::Group& world, const train::Digits& digits) {
   train::DistributedDataParallel ddp(net, world);
   train::AdamW optimizer(net, {.lr = 1e-3});
   const std::size_t batch = 64, share = batch / static_cast<std::size_t>(world.size());
-  const train::ExampleSampler sampler(is_extended() ? 9'000 : 4'500,
-                                      {.batch_size = batch, .seed = 1});
+  const train::Sampler sampler(is_extended() ? 9'000 : 4'500, {.seed = 1, .batch_size = batch});
   for (std::size_t epoch = 0; epoch < (is_extended() ? 2 : 1); ++epoch)
     for (std::size_t step = 0; step < sampler.steps_per_epoch(); ++step) {
-      const std::vector<std::size_t> rows = sampler.rows({epoch, step});
+      const std::vector<std::size_t> rows = sampler.batch(epoch, step).rows;
       const std::size_t begin =
           std::min(rows.size(), static_cast<std::size_t>(world.rank()) * share);
       const std::size_t count = std::min(share, rows.size() - begin);

@@ -88,7 +88,7 @@ struct Step {
   }
   Model& model;
   AdamW optimizer;
-  Loader loader;
+  Loader<models::PackedBatch> loader;
 };
 
 void add_gradients(Trace& trace, const Model& model) {

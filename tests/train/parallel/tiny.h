@@ -102,7 +102,7 @@ inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t
 }
 
 /// On the default device, as under a Trainer.
-inline models::PackedBatch next(models::Loss& loss, train::Loader& loader) {
+inline models::PackedBatch next(models::Loss& loss, train::Loader<models::PackedBatch>& loader) {
   const models::PackedBatch* batch = loader.next();
   return loss.placed(batch ? *batch : *loader.next());
 }
@@ -136,7 +136,7 @@ struct Training {
 
   Model& model;
   train::AdamW optimizer;
-  train::Loader loader;
+  train::Loader<models::PackedBatch> loader;
 };
 
 /// The sequential backwards of a step; true: under no_sync.
@@ -197,7 +197,7 @@ inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Loo
   Model model;
   model.encoder.transformer()->set_compute_dtype(dtype);
   train::AdamW optimizer(*model.loss, adamw());
-  std::deque<train::Loader> loaders;
+  std::deque<train::Loader<models::PackedBatch>> loaders;
   for (int rank = 0; rank < n; ++rank)
     loaders.emplace_back(datasets(), model.encoder.tokenizer(), loader_options(rank, n));
   for (int step = 0; step < kSteps; ++step) {
@@ -205,7 +205,7 @@ inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Loo
     for (auto begin = backwards.begin(); begin != backwards.end();) {
       const auto end = std::find(begin, backwards.end(), false) + 1;
       std::vector<Gradients> ranks;
-      for (train::Loader& of_rank : loaders) {
+      for (auto& of_rank : loaders) {
         model.loss->zero_grad();
         for (auto each = begin; each != end; ++each)
           (*model.loss)(next(*model.loss, of_rank)).backward();

@@ -166,10 +166,8 @@ std::vector<Pipeline::Message> SentencePipeline::messages(const models::PackedBa
 
 double SentencePipeline::step(std::vector<models::PackedBatch> batches) {
   batches_ = std::move(batches);
-  if (whole_) {
-    all_ = batches_.at(0);
-    batches_ = all_.parts(micro_batches());
-  }
+  if (whole_) all_ = batches_.at(0);
+  if (batches_.size() == 1) batches_ = batches_[0].parts(micro_batches());
   RINGLET_CHECK_EQ(batches_.size(), static_cast<std::size_t>(micro_batches()),
                    "[pipeline] micro-batches of a step");
   received_.clear();

@@ -45,7 +45,8 @@ class SentencePipeline final : public models::BatchRunner {
   const std::vector<int>& layers() const { return options_.layers; }
 
   /// Forward and backward of a step's micro-batches, on the CPU; its loss, on all ranks. The bits
-  /// are those of gradient accumulation. A loss that spans ranks gets one batch, which is cut here.
+  /// are those of gradient accumulation. One batch, as a loss that spans ranks gets it, is cut
+  /// here.
   double step(std::vector<models::PackedBatch> batches);
 
   Variable run(const models::PackedBatch& batch) override;

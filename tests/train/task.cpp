@@ -1,4 +1,4 @@
-#include "ringlet/train/example_task.h"
+#include "ringlet/train/step/task.h"
 
 #include <doctest/doctest.h>
 
@@ -13,29 +13,28 @@ using namespace ringlet;
 using namespace ringlet::train;
 
 TEST_CASE("an epoch has every example once, in an order of its own, the rest in a last step") {
-  const ExampleSampler sampler(10, {.batch_size = 2, .accumulation = 2, .seed = 3});
+  const Sampler sampler(10, {.seed = 3, .batch_size = 4});
   REQUIRE(sampler.steps_per_epoch() == 3);
   std::vector<std::size_t> order[2];
   for (std::size_t epoch = 0; epoch < 2; ++epoch)
     for (std::size_t step = 0; step < 3; ++step)
-      for (const std::size_t row : sampler.rows({epoch, step})) order[epoch].push_back(row);
+      for (const std::size_t row : sampler.batch(epoch, step).rows) order[epoch].push_back(row);
   CHECK(std::set<std::size_t>(order[0].begin(), order[0].end()).size() == 10);
   CHECK(order[0].size() == 10);
   CHECK(order[0] != order[1]);
-  CHECK(sampler.rows({0, 2}).size() == 2);
-  CHECK_THROWS_AS(sampler.rows({0, 3}), Error);
+  CHECK(sampler.batch(0, 2).rows.size() == 2);
+  CHECK_THROWS_AS(sampler.batch(0, 3), Error);
 }
 
 TEST_CASE("unshuffled examples come as they are") {
-  const ExampleSampler sampler(3, {.batch_size = 2, .shuffle = false});
-  CHECK(sampler.rows({5, 0}) == std::vector<std::size_t>{0, 1});
-  CHECK(sampler.rows({5, 1}) == std::vector<std::size_t>{2});
+  const Sampler sampler(3, {.batch_size = 2, .shuffle = false});
+  CHECK(sampler.batch(5, 0).rows == std::vector<std::size_t>{0, 1});
+  CHECK(sampler.batch(5, 1).rows == std::vector<std::size_t>{2});
 }
 
 TEST_CASE("no examples and empty batches are refused") {
-  CHECK_THROWS_WITH_AS(ExampleSampler(0, {}), "examples: expected at least one, found none",
-                       InputError);
-  CHECK_THROWS_AS(ExampleSampler(3, {.batch_size = 0}), InputError);
+  CHECK_THROWS_WITH_AS(Sampler(0, {}), "examples: expected at least one, found none", InputError);
+  CHECK_THROWS_AS(Sampler(3, {.batch_size = 0}), InputError);
 }
 
 TEST_CASE("micro-batches of a step weigh by their rows and know their place") {
@@ -51,8 +50,8 @@ TEST_CASE("micro-batches of a step weigh by their rows and know their place") {
     return sum / static_cast<float>(rows.size());
   };
   const auto loss = [&](const float& mean) { return module.scale * static_cast<double>(mean); };
-  ExampleTask<float> task(module, 7, collate, loss,
-                          {.batch_size = 3, .accumulation = 3, .shuffle = false});
+  Task<float> task(module, 7, collate, loss,
+                   {.batch_size = 3, .accumulation = 3, .shuffle = false});
   const StepResult result = task.step();
   CHECK(firsts == std::vector<std::size_t>{0, 3, 6});
   CHECK(result.rows == 7);
@@ -79,9 +78,8 @@ TEST_CASE("arguments for sentences are refused with examples, and shuffle counts
   arguments.shuffle = false;
   train(arguments);
   CHECK(seen == std::vector<std::size_t>{0, 1, 2, 3, 4, 5});
-  CHECK_THROWS_WITH_AS(
-      Trainer(std::make_unique<ExampleTask<float>>(module, 6, collate, loss), arguments),
-      "shuffle: expected a task that takes its rows in their order", InputError);
+  CHECK_THROWS_WITH_AS(Trainer(std::make_unique<Task<float>>(module, 6, collate, loss), arguments),
+                       "shuffle: expected a task that takes its rows in their order", InputError);
   const auto refused = [&](const std::string& name, auto TrainingArguments::*argument, auto value) {
     TrainingArguments with = arguments;
     with.*argument = value;
@@ -104,7 +102,7 @@ TEST_CASE("a refused step leaves no loss behind for the run that follows") {
   double factor = std::numeric_limits<double>::quiet_NaN();
   const auto collate = [](const Rows& rows) { return static_cast<float>(rows.size()); };
   const auto loss = [&](const float&) { return module.scale * factor; };
-  Trainer trainer(std::make_unique<ExampleTask<float>>(module, 4, collate, loss),
+  Trainer trainer(std::make_unique<Task<float>>(module, 4, collate, loss),
                   {.max_steps = 1, .learning_rate = 0});
   CHECK_THROWS_AS(trainer.train(), Error);
   factor = 2;

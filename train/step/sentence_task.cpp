@@ -1,18 +1,15 @@
-#include "ringlet/train/sentence_task.h"
+#include "ringlet/train/step/sentence_task.h"
 
-#include <optional>
+#include <cstring>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
-#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/core/io/sha256.h"
 #include "ringlet/models/modules/sentence_modules.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/transformer.h"
-#include "ringlet/train/data/same_rows.h"
+#include "ringlet/train/data/hash.h"
 #include "ringlet/train/optimizer/optimizer.h"
-#include "ringlet/train/parallel/no_sync.h"
-#include "ringlet/train/report/timeline.h"
 #include "ringlet/train/step/step_graphs.h"
 
 namespace ringlet::train {
@@ -54,20 +51,51 @@ void check_prompts(const Datasets& datasets, const Prompts& prompts) {
                  "; expected one of ", names);
 }
 
+std::uint64_t fingerprint(const models::PackedBatch& batch) {
+  std::uint64_t hash = batch.dataset;
+  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids, batch.labels})
+    if (part)
+      hash = mix64(hash, hash_text({reinterpret_cast<const char*>(part.bytes()), part.nbytes()}));
+  return hash;
+}
+
 }  // namespace
+
+void check_same_rows(const comm::Group& group, int rank,
+                     std::span<const models::PackedBatch> micro_batches, std::size_t first) {
+  if (group.size() == 1) return;
+  std::vector<std::uint64_t> mine{static_cast<std::uint64_t>(rank)};
+  for (const models::PackedBatch& batch : micro_batches) mine.push_back(fingerprint(batch));
+  const std::size_t nbytes = mine.size() * sizeof(mine[0]);
+  std::vector<std::vector<std::uint64_t>> all;
+  for (const std::string& each :
+       group.all_gather_bytes({reinterpret_cast<const char*>(mine.data()), nbytes})) {
+    RINGLET_CHECK_EQ(each.size(), nbytes, "[mesh] bytes of the micro-batches of a peer");
+    std::memcpy(all.emplace_back(mine.size()).data(), each.data(), nbytes);
+  }
+  for (const std::vector<std::uint64_t>& other : all)
+    for (std::size_t k = 1; k < mine.size(); ++k)
+      RINGLET_CHECK(other[k] == all[0][k], "[mesh] micro-batch ", first + k - 1, " of rank ",
+                    other[0], " has other rows than that of rank ", all[0][0]);
+}
 
 SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
                            const models::Tokenizer& tokenizer, LoaderOptions options)
-    : loss_(loss),
-      tokenizer_(tokenizer),
-      loader_(datasets, tokenizer, with_whole_steps(options, loss, datasets.size())) {
-  check_prompts(loader_.datasets(), options.prompts);
-  for (std::size_t i = 0; i < loader_.datasets().size(); ++i) check_rows(i);
+    : SentenceTask(loss,
+                   std::make_unique<Loader<models::PackedBatch>>(
+                       datasets, tokenizer, with_whole_steps(options, loss, datasets.size())),
+                   tokenizer, [&loss](const models::PackedBatch& batch) { return loss(batch); }) {
+  check_prompts(datasets, options.prompts);
+  for (std::size_t i = 0; i < datasets.size(); ++i) check_rows(i);
 }
 
+SentenceTask::SentenceTask(models::Loss& loss, std::unique_ptr<Loader<models::PackedBatch>> loader,
+                           const models::Tokenizer& tokenizer, LossHook hook)
+    : Task(loss, std::move(loader), std::move(hook)), loss_(loss), tokenizer_(tokenizer) {}
+
 void SentenceTask::check_rows(std::size_t dataset) const {
-  const TextDataset& data = *loader_.datasets()[dataset];
-  const LoaderOptions& options = loader_.options();
+  const TextDataset& data = *loader().datasets()[dataset];
+  const LoaderOptions& options = loader().options();
   const std::size_t step = options.rows_per_step();
   const bool whole = loss_.spans_ranks(dataset);
   const auto rows = static_cast<std::int64_t>(whole ? step : options.batch_size);
@@ -84,8 +112,8 @@ void SentenceTask::check_rows(std::size_t dataset) const {
 }
 
 UpdateArguments SentenceTask::arguments() const {
-  UpdateArguments all = loader_.arguments();
-  for (std::size_t i = 0; i < loader_.datasets().size(); ++i)
+  UpdateArguments all = loader().arguments();
+  for (std::size_t i = 0; i < loader().datasets().size(); ++i)
     all[i == 0 ? "--loss" : str("--loss ", i + 1)] = loss_.describe(i);
   loss_.visit([&](const std::string&, nn::Module& below) {
     if (const auto* encoder = dynamic_cast<const models::SentenceModules*>(&below))
@@ -98,77 +126,37 @@ UpdateArguments SentenceTask::arguments() const {
   return all;
 }
 
-std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {
-  return loader_.sampler().steps_per_epoch(epoch);
+void SentenceTask::count(StepResult& result) const {
+  Task::count(result);
+  result.tokens += batch().real_tokens;
+  result.lone_rows += lone_rows(batch());
+  result.dataset = batch().dataset;
 }
 
-StepResult SentenceTask::step() {
-  StepResult result;
-  std::vector<models::PackedBatch> of_pipeline;
-  std::size_t micros = 1;
-  micro_batch_.reset();  // of a step that threw
-  for (std::size_t micro = 0; micro < micros; ++micro) {
-    if (micro > 0 && !pipeline_) micro_batch_ = micro;
-    const double waited = loader_.seconds_waited();
-    const models::PackedBatch& batch = next();
-    result.data_seconds += loader_.seconds_waited() - waited;
-    micros = loader_.batches_per_step(batch.dataset);
-    if (pipeline_) {
-      of_pipeline.push_back(batch);
-    } else {
-      if (micros > 1) micro_batch_ = micro;  // the first one, too
-      check_same_rows(same_rows_, rank_, {&batch, 1}, micro);
-      std::optional<NoSync> no_sync;
-      if (micro + 1 < micros) no_sync.emplace(pause_);
-      // Each value is its part of the mean over the step's global batch.
-      add_loss(run(batch));
-    }
-    result.rows += batch.rows;
-    result.tokens += batch.real_tokens;
-    result.lone_rows += lone_rows(batch);
-    result.dataset = batch.dataset;
-  }
-  micro_batch_.reset();
-  if (pipeline_) {
-    check_same_rows(same_rows_, rank_, of_pipeline);
-    const models::PackedBatch last = of_pipeline.back();
-    add_loss(full({1}, pipeline_->step(std::move(of_pipeline)), DType::f64, Device{}));
-    check_reached(last);
-  }
-  return result;
-}
-
-const models::PackedBatch& SentenceTask::next() {
-  const TimelinePhase phase("data");
-  const ObservedWait observed("data");
-  const models::PackedBatch* batch = loader_.next();
-  return batch ? *batch : *loader_.next();  // the first of the next epoch
-}
-
-bool SentenceTask::use_graphs(std::shared_ptr<StepGraphs> graphs) {
-  graphs_ = std::move(graphs);
-  return true;
-}
-
-Variable SentenceTask::forward(const models::PackedBatch& on_device) {
-  const TimelinePhase phase("forward");
-  return loss_(on_device);
-}
-
-// Forward and backward; the loss, ().
-Tensor SentenceTask::run(const models::PackedBatch& batch) {
+Tensor SentenceTask::run() {
+  if (pipeline_) return run_pipeline();
+  check_same_rows(same_rows_, rank_, {&batch(), 1}, micro_batch_.value_or(0));
   const auto work = [&](const models::PackedBatch& on_device) {
-    const Variable value = forward(on_device);
-    const TimelinePhase phase("backward");
-    value.backward();
+    const Tensor value = run_eagerly(on_device);
     check_reached(on_device);
-    return value.tensor();
+    return value;
   };
-  if (!graphs_) return work(batch);
-  const models::Loss& loss = loss_.loss_of(batch);
-  if (loss.is_capturable()) return graphs_->run(batch, work);
-  return graphs_->run_eagerly(batch, work,
+  if (!graphs_) return work(batch());
+  const models::Loss& loss = loss_.loss_of(batch());
+  if (loss.is_capturable()) return graphs_->run(batch(), work);
+  return graphs_->run_eagerly(batch(), work,
                               str(loss.kind(), " does not say that it can be captured"));
+}
+
+Tensor SentenceTask::run_pipeline() {
+  if (micro_batch_.value_or(0) == 0) of_pipeline_.clear();
+  micro_batch_.reset();  // the batches run together
+  of_pipeline_.push_back(batch());
+  if (!loader().share().ends_step) return {};
+  check_same_rows(same_rows_, rank_, of_pipeline_);
+  const double loss = pipeline_->step(std::exchange(of_pipeline_, {}));
+  check_reached(batch());
+  return full({1}, loss, DType::f64, Device{});
 }
 
 std::int64_t SentenceTask::lone_rows(const models::PackedBatch& batch) const {
@@ -186,38 +174,27 @@ void SentenceTask::check_reached(const models::PackedBatch& batch) {
   for (const auto& [name, parameter] : loss_.loss_of(batch).named_parameters())
     if (parameter.requires_grad() && !parameter.grad().defined())
       names += (names.empty() ? "" : ", ") + name;
-  RINGLET_CHECK(names.empty(), "[trainer] the loss of ", loader_.datasets()[batch.dataset]->name(),
+  RINGLET_CHECK(names.empty(), "[trainer] the loss of ", loader().datasets()[batch.dataset]->name(),
                 " gives no gradient to: ", names);
 }
 
-std::vector<std::string> SentenceTask::dataset_names() const {
-  return short_names(loader_.datasets());
-}
-
-std::vector<EpochRows> SentenceTask::epoch_rows(std::size_t epoch) const {
-  const std::vector<std::size_t> used = loader_.sampler().rows_per_epoch(epoch);
-  std::vector<EpochRows> rows;
-  for (std::size_t i = 0; i < used.size(); ++i)
-    rows.push_back({used[i], loader_.datasets()[i]->size()});
-  return rows;
-}
-
-LossEvaluator SentenceTask::loss_evaluator(std::shared_ptr<const TextDataset> dataset,
-                                           std::size_t like, std::string name,
-                                           std::size_t batch_size) const {
-  RINGLET_CHECK(like < loader_.datasets().size(), "[trainer] training data set ", like, " of ",
-                loader_.datasets().size());
-  const TextDataset& trained = *loader_.datasets()[like];
-  if (dataset->columns().size() != trained.columns().size() ||
-      dataset->target() != trained.target())
-    fail_input(dataset->name(), ": expected columns like those of ", trained.name());
-  return {loss_,
-          std::move(dataset),
-          tokenizer_,
-          {.name = std::move(name),
-           .loss = like,
-           .batches = {batch_size, loader_.options().max_length, loader_.options().padded,
-                       loader_.options().prompts}}};
+ExampleEvaluator<models::PackedBatch> SentenceTask::loss_evaluator(
+    std::shared_ptr<const TextDataset> dataset, std::size_t like, std::string name,
+    std::size_t batch_size) const {
+  const Datasets& datasets = loader().datasets();
+  RINGLET_CHECK(like < datasets.size(), "[trainer] training data set ", like, " of ",
+                datasets.size());
+  if (dataset->columns().size() != datasets[like]->columns().size() ||
+      dataset->target() != datasets[like]->target())
+    fail_input(dataset->name(), ": expected columns like those of ", datasets[like]->name());
+  if (dataset->size() == 0) fail_input(dataset->name(), ": expected rows, found none");
+  if (batch_size == 0) fail_input("eval batch size: expected at least 1, found 0");
+  const auto measure = [&loss = loss_, like, name](models::PackedBatch batch) {
+    batch.dataset = like;
+    return Metrics{{name, loss(batch).tensor().item<double>()}};
+  };
+  return {loss_,   dataset->size(), collate_texts(dataset, tokenizer_, loader().options()),
+          measure, batch_size,      kAhead};
 }
 
 }  // namespace ringlet::train

@@ -6,11 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringlet/models/sentence_encoder.h"
 #include "ringlet/train/data/dataset.h"
-#include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {
 
@@ -28,13 +28,15 @@ struct ModelCard {
   std::vector<Data> train_datasets = {};
   std::vector<Data> eval_datasets = {};
   std::vector<Evaluator> evaluators = {};
+  using Texts = std::vector<std::pair<std::string, std::string>>;  // name, value
+  Texts arguments = {};                                            // of the training
+  Texts changed_arguments = {};                                    // that are not the default
   std::filesystem::path metrics = {};     // metrics.jsonl; empty: no results
   std::optional<std::int64_t> step = {};  // of the model's evaluation; none: the last
 };
 
 /// Text for SentenceEncoder::save. It has metadata of the Hugging Face hub, then the model, its
 /// data, losses and results. The arguments that differ from their defaults follow.
-std::string model_card(const ModelCard& card, const models::SentenceEncoder& model,
-                       const TrainingArguments& arguments);
+std::string model_card(const ModelCard& card, const models::SentenceEncoder& model);
 
 }  // namespace ringlet::train

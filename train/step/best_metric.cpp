@@ -1,8 +1,9 @@
-#include "ringlet/train/best_metric.h"
+#include "ringlet/train/step/best_metric.h"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
@@ -12,22 +13,13 @@ namespace {
 
 constexpr std::string_view kEvalPrefix = "eval_";
 
-std::string metric_name(const TrainingArguments& arguments) {
-  const std::string& name = arguments.metric_for_best_model;
-  if (name.empty()) return "loss";
-  return name.starts_with(kEvalPrefix) ? name.substr(kEvalPrefix.size()) : name;
-}
-
 }  // namespace
 
-bool BestMetric::is_wanted(const TrainingArguments& arguments) {
-  return arguments.load_best_model_at_end || arguments.save_strategy == SaveStrategy::best ||
-         !arguments.metric_for_best_model.empty();
+BestMetric::BestMetric(std::string name, std::optional<bool> greater_is_better)
+    : name_(name.empty() ? "loss" : std::move(name)) {
+  if (name_.starts_with(kEvalPrefix)) name_.erase(0, kEvalPrefix.size());
+  greater_ = greater_is_better.value_or(!name_.ends_with("loss"));
 }
-
-BestMetric::BestMetric(const TrainingArguments& arguments)
-    : name_(metric_name(arguments)),
-      greater_(arguments.greater_is_better.value_or(!name_.ends_with("loss"))) {}
 
 void BestMetric::check_named(const std::vector<std::string>& names) const {
   std::string all;

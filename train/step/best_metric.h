@@ -8,15 +8,14 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/train/report/metrics.h"
 #include "ringlet/train/step/trainer_state.h"
-#include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {
 
 class BestMetric {
  public:
-  /// Whether the arguments compare evaluations.
-  static bool is_wanted(const TrainingArguments& arguments);
-  explicit BestMetric(const TrainingArguments& arguments);
+  /// `name` with or without "eval_"; empty: "loss". None: greater is better unless it ends with
+  /// "loss".
+  explicit BestMetric(std::string name, std::optional<bool> greater_is_better = {});
 
   /// InputError, with the names there are, if none of them is the figure's.
   void check_named(const std::vector<std::string>& names) const;

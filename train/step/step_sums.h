@@ -8,9 +8,12 @@
 #include "ringlet/core/cpu/resource_use.h"
 #include "ringlet/train/report/metrics.h"
 #include "ringlet/train/step/trainer_state.h"
-#include "ringlet/train/training_job.h"
 
 namespace ringlet::train {
+
+/// The results of all ranks of `group`, combined. Error, with the rank of the world, if a loss is
+/// not finite; `late`: after the step's update.
+StepResult combined(const StepResult& mine, int world_rank, const comm::Group& group, bool late);
 
 class StepSums {
  public:

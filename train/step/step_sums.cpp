@@ -1,6 +1,9 @@
-#include "ringlet/train/step_sums.h"
+#include "ringlet/train/step/step_sums.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace ringlet::train {
@@ -20,6 +23,26 @@ void add_loss(LossSum& sum, double loss) {
 double mean(const LossSum& loss) { return loss.sum / static_cast<double>(loss.steps); }
 
 }  // namespace
+
+StepResult combined(const StepResult& mine, int world_rank, const comm::Group& group, bool late) {
+  StepResult sum = {.dataset = mine.dataset};
+  const std::pair<StepResult, int> named(mine, world_rank);
+  const std::string bytes(reinterpret_cast<const char*>(&named), sizeof(named));
+  for (const std::string& each : group.all_gather_bytes(bytes)) {
+    std::pair<StepResult, int> one;
+    std::memcpy(static_cast<void*>(&one), each.data(), sizeof(one));
+    const StepResult& result = one.first;
+    // The gradients are summed already and no longer show which rank's loss was wrong.
+    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", one.second, " is ",
+                  result.loss, late ? "" : "; nothing was updated");
+    sum.loss += result.loss;
+    sum.rows += result.rows;
+    sum.tokens += result.tokens;
+    sum.lone_rows += result.lone_rows;
+    sum.data_seconds = std::max(sum.data_seconds, result.data_seconds);
+  }
+  return sum;
+}
 
 void StepSums::start_clock() {
   began_ = now();

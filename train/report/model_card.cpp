@@ -1,4 +1,4 @@
-#include "ringlet/train/model_card.h"
+#include "ringlet/train/report/model_card.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <set>
 
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/argument_table.h"
 #include "ringlet/train/report/evaluation_log.h"
 
 namespace ringlet::train {
@@ -84,9 +83,8 @@ bool is_key_of(const std::string& kind, const std::string& key) {
 
 class Writer {
  public:
-  Writer(const ModelCard& card, const models::SentenceEncoder& model,
-         const TrainingArguments& arguments)
-      : card_(card), model_(model), arguments_(arguments), log_(logged_evaluations(card.metrics)) {
+  Writer(const ModelCard& card, const models::SentenceEncoder& model)
+      : card_(card), model_(model), log_(logged_evaluations(card.metrics)) {
     for (const LoggedEvaluation& row : log_)
       if (!card.step || row.step == *card.step) results_ = row.metrics;
   }
@@ -220,15 +218,14 @@ class Writer {
 
   void hyperparameters() {
     line("\n### Training Hyperparameters\n#### Non-Default Hyperparameters\n");
-    for (const auto& [name, value] : changed_arguments(arguments_)) line("- `{}`: {}", name, value);
+    for (const auto& [name, value] : card_.changed_arguments) line("- `{}`: {}", name, value);
     line("\n#### All Hyperparameters\n<details><summary>Click to expand</summary>\n");
-    for (const auto& [name, value] : argument_texts(arguments_)) line("- `{}`: {}", name, value);
+    for (const auto& [name, value] : card_.arguments) line("- `{}`: {}", name, value);
     line("\n</details>");
   }
 
   const ModelCard& card_;
   const models::SentenceEncoder& model_;
-  const TrainingArguments& arguments_;
   std::vector<LoggedEvaluation> log_;
   Metrics results_;  // of the saved model
   std::string text_;
@@ -236,9 +233,8 @@ class Writer {
 
 }  // namespace
 
-std::string model_card(const ModelCard& card, const models::SentenceEncoder& model,
-                       const TrainingArguments& arguments) {
-  return Writer(card, model, arguments)();
+std::string model_card(const ModelCard& card, const models::SentenceEncoder& model) {
+  return Writer(card, model)();
 }
 
 }  // namespace ringlet::train

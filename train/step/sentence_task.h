@@ -1,4 +1,4 @@
-// Training sentence encoders: packed batches of a Loader through a Loss.
+// Training sentence encoders.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/train/data/loader.h"
-#include "ringlet/train/evaluators/loss_evaluator.h"
+#include "ringlet/train/evaluators/example_evaluator.h"
 #include "ringlet/train/parallel/model/sentence_pipeline.h"
 #include "ringlet/train/step/task.h"
 
@@ -17,18 +17,24 @@ namespace ringlet::train {
 /// without Transformers is asked for anything but the defaults.
 void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointing);
 
-class SentenceTask final : public TrainingTask {
+/// For the ranks of a pipeline and of tensor parallelism.
+/// These ranks rely on equal rows for the sizes of messages and for the meaning of sums. All call
+/// it with their micro-batches from `first` on, on the CPU. Error, with the micro-batch, if one has
+/// other rows; `rank` is this one's in the world.
+void check_same_rows(const comm::Group& group, int rank,
+                     std::span<const models::PackedBatch> micro_batches, std::size_t first = 0);
+
+/// Packed batches of text through a Loss, perhaps in graphs, or in a pipeline.
+class SentenceTask : public Task<models::PackedBatch> {
  public:
   /// InputError when a batch has fewer rows than the loss needs. `loss` must outlive this.
   SentenceTask(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
                LoaderOptions options);
 
-  nn::Module& module() override { return loss_; }
-  std::size_t steps_per_epoch(std::size_t epoch) const override;
-  void seek(Position position) override { loader_.seek(position); }
-  /// Throws, naming them, when parameters of the batch's loss got no gradient.
-  StepResult step() override;
-  bool use_graphs(std::shared_ptr<StepGraphs> graphs) override;
+  /// Batches of another origin, and a hook around the loss.
+  SentenceTask(models::Loss& loss, std::unique_ptr<Loader<models::PackedBatch>> loader,
+               const models::Tokenizer& tokenizer, LossHook hook);
+
   /// From now on `pipeline` runs the batches of a step together.
   void use_pipeline(std::shared_ptr<SentencePipeline> pipeline) { pipeline_ = std::move(pipeline); }
   /// Each batch is compared over these ranks; see check_same_rows.
@@ -37,27 +43,29 @@ class SentenceTask final : public TrainingTask {
     rank_ = rank;
   }
   UpdateArguments arguments() const override;
-  std::vector<std::string> dataset_names() const override;
-  std::vector<EpochRows> epoch_rows(std::size_t epoch) const override;
 
-  /// Evaluates `dataset` with the loss of training data set `like` and this task's limit of tokens.
-  /// InputError unless both have the same kind of columns.
-  LossEvaluator loss_evaluator(std::shared_ptr<const TextDataset> dataset, std::size_t like,
-                               std::string name, std::size_t batch_size) const;
+  /// The mean loss `name` of `dataset`, by the loss of training data set `like` and with this
+  /// task's limit of tokens. InputError unless both have the same kind of columns.
+  ExampleEvaluator<models::PackedBatch> loss_evaluator(std::shared_ptr<const TextDataset> dataset,
+                                                       std::size_t like, std::string name,
+                                                       std::size_t batch_size) const;
+
+ protected:
+  /// Throws, naming them, when parameters of the batch's loss got no gradient.
+  Tensor run() override;
 
  private:
-  const models::PackedBatch& next();
-  Variable forward(const models::PackedBatch& on_device);
-  Tensor run(const models::PackedBatch& batch);
+  void count(StepResult& result) const override;
+  bool has_graphs() const override { return true; }
+  Tensor run_pipeline();
   void check_rows(std::size_t dataset) const;
   std::int64_t lone_rows(const models::PackedBatch& batch) const;
   void check_reached(const models::PackedBatch& batch);
 
   models::Loss& loss_;
   models::Tokenizer tokenizer_;
-  Loader loader_;
-  std::shared_ptr<StepGraphs> graphs_;
   std::shared_ptr<SentencePipeline> pipeline_;
+  std::vector<models::PackedBatch> of_pipeline_;  // the step's
   comm::Group same_rows_;
   int rank_ = 0;                   // of the world
   std::set<std::size_t> checked_;  // data sets with a loss that reaches all it should

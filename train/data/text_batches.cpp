@@ -1,0 +1,161 @@
+// The batches of text that a Loader gives.
+#include <algorithm>
+#include <numeric>
+
+#include "ringlet/train/data/loader.h"
+#include "ringlet/train/data/readers.h"
+
+namespace ringlet::train {
+
+std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>& tokens,
+                                                std::size_t parts) {
+  std::vector<std::vector<std::size_t>> dealt(parts);
+  const std::size_t room = (tokens.size() + parts - 1) / parts;
+  std::vector<std::size_t> order(tokens.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return tokens[a] > tokens[b]; });
+  // The longest remaining row goes to the part with the fewest tokens that has room.
+  std::vector<std::int64_t> load(parts);
+  for (const std::size_t row : order) {
+    std::size_t best = parts;
+    for (std::size_t part = 0; part < parts; ++part)
+      if (dealt[part].size() < room && (best == parts || load[part] < load[best])) best = part;
+    dealt[best].push_back(row);
+    load[best] += tokens[row];
+  }
+  for (std::vector<std::size_t>& rows : dealt) std::sort(rows.begin(), rows.end());
+  return dealt;
+}
+
+LoaderOptions with_limit(LoaderOptions options, const models::Tokenizer& tokenizer) {
+  const std::int64_t limit = tokenizer.max_length();
+  if (options.max_length == 0 || (limit != 0 && limit < options.max_length))
+    options.max_length = limit;
+  return options;
+}
+
+namespace {
+
+/// The rows of a data set, tokenized and packed.
+class TextRows {
+ public:
+  TextRows(const TextDataset& data, models::Tokenizer tokenizer, const LoaderOptions& options)
+      : data_(data),
+        pad_id_(std::max<std::int32_t>(0, tokenizer.special().pad)),
+        padded_(options.padded),
+        cache_(data, limited(std::move(tokenizer), options), options.prompts) {}
+
+  std::int64_t tokens(std::size_t row) { return cache_.row(row).tokens; }
+
+  /// Those at `mine` of the rows of a global batch.
+  models::PackedBatch pack(std::span<const std::size_t> global,
+                           const std::vector<std::size_t>& mine) {
+    models::BatchBuilder builder(static_cast<std::int64_t>(data_.columns().size()));
+    for (const std::size_t at : mine) {
+      const std::size_t row = global[at];
+      builder.add_row(cache_.row(row).spans(), static_cast<std::int64_t>(at));
+      if (data_.target() == Target::label) builder.add_label(data_.label(row));
+      if (data_.target() == Target::score) builder.add_score(data_.score(row));
+      if (data_.target() == Target::embedding) builder.add_embedding(data_.embedding(row));
+    }
+    models::PackedBatch batch =
+        builder.build(static_cast<std::int64_t>(global.size()), padded_, pad_id_);
+    if (mine.empty() && data_.target() != Target::none) batch.labels = no_labels();
+    return batch;
+  }
+
+ private:
+  static models::Tokenizer limited(models::Tokenizer tokenizer, const LoaderOptions& options) {
+    if (options.max_length > 0) tokenizer.set_max_length(options.max_length);
+    return tokenizer;
+  }
+
+  /// The labels of a batch without rows.
+  Tensor no_labels() const {
+    if (data_.target() == Target::embedding)
+      return empty({0, data_.embeddings().size(1)}, DType::f32, Device{});
+    return empty({0}, data_.target() == Target::label ? DType::i64 : DType::f32, Device{});
+  }
+
+  const TextDataset& data_;
+  std::int32_t pad_id_;
+  bool padded_;
+  TokenCache cache_;
+};
+
+/// `tokens`: of each row of the step.
+std::vector<StepPart> deal_step(const std::vector<std::int64_t>& tokens, bool whole,
+                                const LoaderOptions& options) {
+  const auto dealt = deal_rows(tokens, options.accumulation * options.world_size * options.devices);
+  std::vector<StepPart> parts(whole ? 1 : options.accumulation);
+  const std::size_t micros = options.accumulation / parts.size();  // of each
+  for (std::size_t b = 0; b < parts.size(); ++b) {
+    StepPart& part = parts[b];
+    for (std::size_t device = 0; device < options.devices; ++device) {
+      const std::size_t before = part.rows.size();
+      for (std::size_t micro = b * micros; micro < (b + 1) * micros; ++micro) {
+        const auto& rows =
+            dealt[(micro * options.world_size + options.rank) * options.devices + device];
+        part.rows.insert(part.rows.end(), rows.begin(), rows.end());
+      }
+      part.device_rows.push_back(static_cast<std::int64_t>(part.rows.size() - before));
+    }
+    if (options.devices == 1) part.device_rows.clear();
+    // A batch of several is cut into their size at most.
+    const std::size_t rows = options.mini_batch_size;
+    const bool cut = micros > 1 && (rows == 0 || rows > options.batch_size);
+    part.forward_rows = static_cast<std::int64_t>(cut ? options.batch_size : rows);
+    // Losses divide by the rows of the global batch: each is its part of the mean already.
+    static_cast<BatchShare&>(part) = {part.rows.size(), 1, b + 1 == parts.size()};
+  }
+  return parts;
+}
+
+}  // namespace
+
+BatchMaker<models::PackedBatch> text_batches(const Datasets& datasets,
+                                             const models::Tokenizer& tokenizer,
+                                             const LoaderOptions& options) {
+  const auto texts = std::make_shared<std::vector<TextRows>>();
+  for (const auto& dataset : datasets) texts->emplace_back(*dataset, tokenizer, options);
+  BatchMaker<models::PackedBatch> maker;
+  maker.deal = [texts](const BatchRows& step, const LoaderOptions& now) {
+    std::vector<std::int64_t> tokens(step.rows.size());
+    if (now.accumulation * now.world_size * now.devices > 1)
+      for (std::size_t i = 0; i < tokens.size(); ++i)
+        tokens[i] = (*texts)[step.dataset].tokens(step.rows[i]);
+    const bool whole = step.dataset < now.whole_steps.size() && now.whole_steps[step.dataset];
+    return deal_step(tokens, whole, now);
+  };
+  maker.make = [texts](const BatchRows& step, const StepPart& part, const LoaderOptions& now) {
+    models::PackedBatch batch = (*texts)[step.dataset].pack(step.rows, part.rows);
+    batch.dataset = step.dataset;
+    batch.ranks = static_cast<std::int64_t>(now.world_size);
+    batch.of_group = part.of_group;
+    batch.forward_rows = part.forward_rows;
+    batch.device_rows = part.device_rows;
+    return batch;
+  };
+  return maker;
+}
+
+Collate<models::PackedBatch> collate_texts(std::shared_ptr<const TextDataset> dataset,
+                                           const models::Tokenizer& tokenizer,
+                                           const LoaderOptions& options) {
+  const auto texts =
+      std::make_shared<TextRows>(*dataset, tokenizer, with_limit(options, tokenizer));
+  return [dataset, texts](const Rows& rows) {
+    std::vector<std::size_t> all(rows.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    models::PackedBatch batch = texts->pack(rows, all);
+    batch.ranks = 1;
+    return batch;
+  };
+}
+
+Datasets read_datasets(const std::filesystem::path& file) {
+  return {std::make_shared<TextDataset>(read_dataset(file))};
+}
+
+}  // namespace ringlet::train
