@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/exit_code.h"
 
 namespace ringlet::bench {
@@ -59,7 +59,7 @@ void print(const std::vector<Row>& rows) {
 }
 
 void write_json(const CollectivesOptions& options, const std::vector<Row>& rows) {
-  nlohmann::json json;
+  Json json;
   for (const Row& row : rows) {
     json["rows"].push_back({{"op", row.op},
                             {"algorithm", row.algorithm},

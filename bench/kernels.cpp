@@ -8,7 +8,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "ceilings.h"
@@ -22,6 +21,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/exit_code.h"
@@ -245,9 +245,9 @@ Row measure(const KernelCase& c, const Options& options, const Ceilings& ceiling
 }
 
 void write_json(const std::string& file, const Ceilings& ceilings, const std::vector<Row>& rows) {
-  nlohmann::ordered_json j{{"device", str(default_device())},
-                           {"kernels", kernels_of(default_device())},
-                           {"threads_per_device", threads_per_device()}};
+  Json j{{"device", str(default_device())},
+         {"kernels", kernels_of(default_device())},
+         {"threads_per_device", threads_per_device()}};
   for (const DType dtype : {DType::f32, DType::bf16})
     j["ceilings"]["GFLOP/s"][std::string(name(dtype))] = ceilings.flops(dtype) / 1e9;
   for (const auto& copy : ceilings.copies())

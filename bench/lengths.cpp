@@ -1,10 +1,10 @@
 #include "lengths.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/data/loader.h"
 
@@ -17,16 +17,19 @@ constexpr std::int32_t kPad = 1;
 }  // namespace
 
 Lengths::Lengths(const std::filesystem::path& histogram) {
-  const auto j = nlohmann::json::parse(read_file(histogram), nullptr, false);
+  const Json j = Json::try_parse(read_file(histogram)).value_or(Json());
   if (!j.is_object() || !j.contains("lengths") || !j["lengths"].is_array() || j["lengths"].empty())
     fail_input(histogram.string(), ": expected \"lengths\": [[premise, hypothesis, count], ...]");
   double tokens = 0;
   for (const auto& row : j["lengths"]) {
-    const auto is_count = [](const auto& value) { return value.is_number_integer() && value >= 1; };
+    const auto is_count = [](const auto& value) {
+      return value.is_number_integer() && value.integer() >= 1;
+    };
     if (!row.is_array() || row.size() != 3 || !std::ranges::all_of(row, is_count))
       fail_input(histogram.string(), ": expected [premise, hypothesis, count], found ",
                  shown(row.dump()));
-    const std::int64_t premise = row[0], hypothesis = row[1], count = row[2];
+    const std::int64_t premise = row[0].integer(), hypothesis = row[1].integer(),
+                       count = row[2].integer();
     pairs_.insert(pairs_.end(), static_cast<std::size_t>(count), {premise, hypothesis});
     tokens += static_cast<double>((premise + hypothesis) * count);
   }

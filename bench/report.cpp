@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 
 namespace ringlet::bench {
 namespace {
@@ -143,11 +144,12 @@ std::string details(const Row& row) {
 }  // namespace
 
 std::optional<Published> published_of(const std::string& strategy) {
-  static const auto rows =
-      nlohmann::json::parse(read_file(RINGLET_BENCH_DIR "/data/scaling.json"))["reference"]["rows"];
-  const auto found = rows.find(strategy);
-  if (found == rows.end()) return std::nullopt;
-  return Published{(*found)["devices"], (*found)["samples_per_s"], (*found)["speedup"]};
+  static const Json rows =
+      Json::parse(read_file(RINGLET_BENCH_DIR "/data/scaling.json"))["reference"]["rows"];
+  const Json* found = rows.find(strategy);
+  if (found == nullptr) return std::nullopt;
+  return Published{found->at("devices").get<int>(), found->at("samples_per_s").get<int>(),
+                   found->at("speedup").number()};
 }
 
 std::string to_markdown(const std::vector<Row>& rows) {

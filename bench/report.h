@@ -2,12 +2,13 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "measurement.h"
+
+#include "ringlet/core/io/json.h"
 
 namespace ringlet::bench {
 
@@ -33,7 +34,6 @@ std::string wrapped(const std::string& text);
 /// For a GPU: the strategies with replayed steps, and those without.
 std::string replayed_line(const std::vector<Row>& rows);
 /// `settings` are written unchanged, next to the rows.
-void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
-                nlohmann::ordered_json settings);
+void write_json(const std::filesystem::path& path, const std::vector<Row>& rows, Json settings);
 
 }  // namespace ringlet::bench

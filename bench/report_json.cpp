@@ -2,24 +2,25 @@
 
 #include "report.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 
 namespace ringlet::bench {
 namespace {
 
-nlohmann::ordered_json to_json(const MemoryStats& memory) {
+Json to_json(const MemoryStats& memory) {
   return {{"held", held(memory)},          {"peak", memory.peak},
           {"allocated", memory.allocated}, {"graphs", memory.graphs},
           {"reserved", memory.reserved},   {"sidecars", memory.sidecars_peak}};
 }
 
-nlohmann::ordered_json to_json(const StepMemory& paper) {
+Json to_json(const StepMemory& paper) {
   return {{"parameters", paper.parameters}, {"gradients", paper.gradients},
           {"moments", paper.moments},       {"sidecars", paper.sidecars},
           {"saved", paper.saved},           {"passing", paper.passing},
           {"total", paper.total()}};
 }
 
-nlohmann::ordered_json to_json(const DeviceIdle& idle) {
+Json to_json(const DeviceIdle& idle) {
   return {{"steps", idle.steps},
           {"span_ms", idle.span_ms},
           {"busy_ms", idle.busy_ms},
@@ -30,15 +31,15 @@ nlohmann::ordered_json to_json(const DeviceIdle& idle) {
           {"before_first_graph_ms", idle.before_ms}};
 }
 
-nlohmann::ordered_json steps_to_json(const Measurement& all) {
+Json steps_to_json(const Measurement& all) {
   const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
-  nlohmann::ordered_json j{{"median", median(all.step_ms)}, {"min", *low}, {"max", *high}};
+  Json j{{"median", median(all.step_ms)}, {"min", *low}, {"max", *high}};
   for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
     if (!all.phase_ms[phase].empty()) j[kPhases[phase]] = median(all.phase_ms[phase]);
   return j;
 }
 
-void add_profile(nlohmann::ordered_json& j, const StepTimes& times) {
+void add_profile(Json& j, const StepTimes& times) {
   for (const auto& [label, sum] : times.kernels)
     j["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
   for (const auto& [label, sum] : times.beside)
@@ -49,14 +50,14 @@ void add_profile(nlohmann::ordered_json& j, const StepTimes& times) {
   j["profiled_step_ms"] = times.step_ms;
 }
 
-nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
+Json to_json(const Row& row, const std::vector<Row>& rows) {
   const Measurement all = row.summary();
   const double ms = median(all.step_ms);
-  nlohmann::ordered_json j{{"strategy", row.strategy},
-                           {"devices", row.devices},
-                           {"dtype", row.dtype},
-                           {"algorithm", row.algorithm},
-                           {"pairs_per_s", row.pairs_per_s()}};
+  Json j{{"strategy", row.strategy},
+         {"devices", row.devices},
+         {"dtype", row.dtype},
+         {"algorithm", row.algorithm},
+         {"pairs_per_s", row.pairs_per_s()}};
   if (const auto spread = row.step_spread()) j["step_spread"] = *spread;
   j["steady"] = row.is_steady();
   if (const auto gain = speedup(row, rows)) j["speedup"] = *gain;
@@ -90,10 +91,9 @@ nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
 
 }  // namespace
 
-void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
-                nlohmann::ordered_json j) {
+void write_json(const std::filesystem::path& path, const std::vector<Row>& rows, Json j) {
   j["replayed"] = strategies_of(rows, true);
-  j["rows"] = nlohmann::ordered_json::array();
+  j["rows"] = Json::array();
   for (const Row& row : rows) j["rows"].push_back(to_json(row, rows));
   write_file(path, j.dump(1) + "\n");
 }

@@ -16,6 +16,7 @@
 #include "program_options.h"
 #include "report.h"
 #include "ringlet.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/machine.h"
@@ -54,39 +55,39 @@ struct Start {
   }
 };
 
-nlohmann::ordered_json settings(const ThroughputOptions& options, const Start& start) {
+Json settings(const ThroughputOptions& options, const Start& start) {
   const bool cpu = options.device.type == DeviceType::cpu;
   const models::EncoderConfig config = config_of(options);
-  nlohmann::ordered_json all{{"model", options.model},
-                             {"recipe", options.recipe},
-                             {"padded", options.padded ? "yes" : "no"},
-                             {"forwards_per_step", options.per_column() ? "one per column" : "one"},
-                             {"batch_per_device", std::to_string(options.batch)},
-                             {"data", start.data},
-                             {"rounds", options.rounds},
-                             {"steps", options.steps},
-                             {"warmup", options.warmup},
-                             {"date", start.date},
-                             {"cores", usable_processors()},
-                             {"load", start.load},
-                             {"device", str(options.device)},
-                             {"transport", comm::name(options.transport)},
-                             {"algorithm", comm::name(options.algorithm)},
-                             {"step_graphs", train::kStepGraphModes(options.step_graphs)},
-                             {"commit", cli::commit()},
-                             {"processor", cli::cpuinfo("model name")},
-                             {"matmul_precision", options.precision},
-                             {"threads_per_device", std::to_string(options.threads)},
-                             {"ranks_per_gpu", std::to_string(options.ranks_per_gpu())},
-                             {"ranks", ranks_are(options)},
-                             {cpu ? "isa" : "gpu", kernels_of(options.device)},
-                             {"encoder",
-                              {{"layers", config.num_hidden_layers},
-                               {"hidden", config.hidden_size},
-                               {"intermediate", config.intermediate_size},
-                               {"vocabulary", config.vocab_size},
-                               {"positions", config.max_position_embeddings},
-                               {"types", config.type_vocab_size}}}};
+  Json all{{"model", options.model},
+           {"recipe", options.recipe},
+           {"padded", options.padded ? "yes" : "no"},
+           {"forwards_per_step", options.per_column() ? "one per column" : "one"},
+           {"batch_per_device", std::to_string(options.batch)},
+           {"data", start.data},
+           {"rounds", options.rounds},
+           {"steps", options.steps},
+           {"warmup", options.warmup},
+           {"date", start.date},
+           {"cores", usable_processors()},
+           {"load", start.load},
+           {"device", str(options.device)},
+           {"transport", comm::name(options.transport)},
+           {"algorithm", comm::name(options.algorithm)},
+           {"step_graphs", train::kStepGraphModes(options.step_graphs)},
+           {"commit", cli::commit()},
+           {"processor", cli::cpuinfo("model name")},
+           {"matmul_precision", options.precision},
+           {"threads_per_device", std::to_string(options.threads)},
+           {"ranks_per_gpu", std::to_string(options.ranks_per_gpu())},
+           {"ranks", ranks_are(options)},
+           {cpu ? "isa" : "gpu", kernels_of(options.device)},
+           {"encoder",
+            {{"layers", config.num_hidden_layers},
+             {"hidden", config.hidden_size},
+             {"intermediate", config.intermediate_size},
+             {"vocabulary", config.vocab_size},
+             {"positions", config.max_position_embeddings},
+             {"types", config.type_vocab_size}}}};
   if (!options.gpus.empty())
     all["gpus_of_ranks"] = fmt::format("{}", fmt::join(options.gpus, ", "));
   // The GPUs of this machine and their links: some hundred ms per link.
@@ -167,8 +168,8 @@ void tell(const ThroughputOptions& options, const std::vector<Row>& rows, const 
              to_profiles(rows));
   if (options.device.type != DeviceType::cpu) fmt::print("\n{}", wrapped(replayed_line(rows)));
   if (!options.json.empty()) {
-    nlohmann::ordered_json out = settings(options, start);
-    if (!link.empty()) out["link"] = nlohmann::ordered_json::parse(link);
+    Json out = settings(options, start);
+    if (!link.empty()) out["link"] = Json::parse(link);
     write_json(options.json, rows, std::move(out));
   }
   if (!options.timeline.empty()) train::TimelineFiles(options.timeline).write(timelines(rows));

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "measurement.h"
 #include "ringlet/core/device/device_time.h"
+#include "ringlet/core/io/json.h"
 
 namespace ringlet::bench {
 
@@ -43,7 +43,7 @@ std::string time_link(const comm::Group& group, Device device) {
   constexpr double kBudget = 0.05;  // seconds per size
   // Sums of zeros stay finite.
   const Tensor memory = zeros({*std::rbegin(kBytes) / 4}, DType::f32, device);
-  nlohmann::json link{{"ranks", group.size()}};
+  Json link{{"ranks", group.size()}};
   for (const std::int64_t bytes : kBytes) {
     const Tensor buffer = memory.slice(0, bytes / 4);
     const auto once = [&] { group.all_reduce(buffer).wait(); };

@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/core/ops/relative_position.h"
 #include "ringlet/models/harmless_keys.h"
-#include "ringlet/models/json.h"
 
 namespace ringlet::models {
 namespace {
-
-using nlohmann::json;
-using nlohmann::ordered_json;
 
 struct ArchitectureNames {
   Architecture architecture;
@@ -33,8 +28,8 @@ const ArchitectureNames& architecture_names(Architecture architecture) {
   return kArchitectures[static_cast<std::size_t>(architecture)];
 }
 
-Architecture read_architecture(JsonObject& j) {
-  const auto type = j.get<std::string>("model_type");
+Architecture read_architecture(const JsonNode& j) {
+  const auto type = j.at("model_type").text();
   for (const ArchitectureNames& each : kArchitectures)
     if (type == each.model_type) return each.architecture;
   fail_input(j.source(), ": model_type ", quote(type),
@@ -124,9 +119,8 @@ const char* activation_key(bool distilbert) { return distilbert ? "activation" :
 
 }  // namespace
 
-EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path,
-                                       std::vector<std::string>* unused_keys) {
-  JsonObject j(path);
+EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path, Notes* notes) {
+  const JsonNode j(path, notes);
   const Architecture architecture = read_architecture(j);
   const bool mpnet = architecture == Architecture::mpnet;
   const bool distilbert = architecture == Architecture::distilbert;
@@ -151,23 +145,23 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path,
   check_sizes(c, j.source());
 
   // Both compute with erf.
-  if (j.get_or<json>(activation_key(distilbert), "gelu") != json("gelu_python"))
+  if (j.get_or(activation_key(distilbert), "gelu") != "gelu_python")
     j.require(activation_key(distilbert), "gelu");
   if (distilbert) j.require("sinusoidal_pos_embds", false);
   j.require("position_embedding_type", "absolute");
   for (const char* decoders : {"is_decoder", "add_cross_attention", "is_encoder_decoder"})
     j.require(decoders, false);
   for (const char* layers : {"pruned_heads", "per_layer_config", "quantization_config"})
-    j.require(layers, json::object());
+    j.require(layers, Json::object());
   j.ignore(kHarmlessConfigKeys);
-  if (unused_keys != nullptr) j.name_unused(*unused_keys);
+  j.name_unused();
   return c;
 }
 
 std::string EncoderConfig::to_json() const {
   const bool mpnet = architecture == Architecture::mpnet;
   const bool distilbert = architecture == Architecture::distilbert;
-  ordered_json j;
+  Json j;
   j["architectures"] = {model_class()};
   for (const DropoutName& key : kDropoutNames)
     j[distilbert ? key.distilbert : key.usual] = this->*key.p;

@@ -5,30 +5,26 @@
 #include <map>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/hub_cache.h"
-#include "ringlet/models/json.h"
-#include "ringlet/models/tokenizer/json_node.h"
 
 namespace ringlet::models {
 namespace fs = std::filesystem;
 namespace {
 
-using nlohmann::json;
-using nlohmann::ordered_json;
-
 constexpr const char* kSentenceConfig = "sentence_bert_config.json";
 
-PoolingMode parse_pooling(const std::string& mode, const std::string& source) {
+PoolingMode parse_pooling(const std::string& mode, const JsonNode& j) {
   if (mode == "mean") return PoolingMode::mean;
   if (mode == "cls") return PoolingMode::cls;
   if (mode == "max") return PoolingMode::max;
-  fail_input(source, ": pooling mode ", quote(mode),
+  fail_input(j.name(), ": pooling mode ", quote(mode),
              " is not supported; expected mean, cls or max");
 }
 
 // Newer files name the mode; older ones have a flag for each.
-PoolingMode read_pooling(JsonObject& j) {
+PoolingMode read_pooling(const JsonNode& j) {
   static const std::map<std::string, std::string> modes{
       {"pooling_mode_mean_tokens", "mean"},
       {"pooling_mode_cls_token", "cls"},
@@ -40,14 +36,13 @@ PoolingMode read_pooling(JsonObject& j) {
   for (const auto& [flag, mode] : modes)
     if (j.get_or(flag, false)) on.push_back(mode);
   if (j.has("pooling_mode")) {
-    const auto mode = j.get<json>("pooling_mode");
-    const bool list = mode.is_array() && mode.size() == 1 && mode[0].is_string();
-    return parse_pooling(list ? mode[0].get<std::string>() : j.get<std::string>("pooling_mode"),
-                         j.source());
+    const JsonNode mode = j.at("pooling_mode");
+    const bool list = mode.value().is_array() && mode.size() == 1;
+    return parse_pooling((list ? mode.at(0) : mode).text(), j);
   }
   if (on.size() != 1)
     fail_input(j.source(), ": expected exactly one pooling mode, found ", on.size());
-  return parse_pooling(on[0], j.source());
+  return parse_pooling(on[0], j);
 }
 
 /// The settings of the transformer in Sentence Transformers, under the names of all its releases;
@@ -56,21 +51,21 @@ fs::path transformer_settings(const fs::path& folder) {
   for (const std::string kind :
        {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
     fs::path path = folder / ("sentence_" + kind + "_config.json");
-    if (path_exists(path) && !JsonObject(path).empty()) return path;
+    if (path_exists(path) && JsonNode(path).object().size() > 0) return path;
   }
   return {};
 }
 
 /// Arguments of a class in Python. None is followed but a dtype that is f32 or "auto".
-void refuse_arguments(JsonObject& j, std::initializer_list<const char*> keys,
+void refuse_arguments(const JsonNode& j, std::initializer_list<const char*> keys,
                       std::span<const char* const> harmless) {
   for (const char* key : keys) {
     if (!j.has(key)) continue;
-    JsonObject arguments(j.get<json>(key), j.source() + ": " + key);
+    const JsonNode arguments = j.at(key);
     arguments.ignore(harmless);
     arguments.ignore(kHarmlessLoadingKeys);
     for (const char* dtype : {"dtype", "torch_dtype"})
-      if (arguments.get_or<json>(dtype, "auto") != json("auto"))
+      if (arguments.has(dtype) && arguments.at(dtype).value() != "auto")
         arguments.require(dtype, "float32");
     arguments.refuse_unused();
   }
@@ -78,46 +73,43 @@ void refuse_arguments(JsonObject& j, std::initializer_list<const char*> keys,
 
 /// Arguments of AutoTokenizer, which count before the keys of tokenizer_config.json; its length
 /// counts before max_seq_length, too.
-void read_tokenizer_arguments(json arguments, const std::string& source,
-                              SentenceSettings& settings) {
-  JsonObject j(arguments, source);
+void read_tokenizer_arguments(const JsonNode& j, SentenceSettings& settings) {
+  Json arguments = j.object().value();
   for (const char* key : kHarmlessLoadingKeys) arguments.erase(key);
   j.require("tokenizer_class", nullptr);
   j.require("tokenizer_type", nullptr);
   if (j.has("model_max_length")) settings.max_seq_length = 0;
   settings.tokenizer_settings = arguments.dump();
-  settings.tokenizer_source = source;
+  settings.tokenizer_source = j.name();
 }
 
-std::int64_t read_length(JsonObject& j, const char* key) {
-  const auto length = j.get<std::int64_t>(key);
-  if (length < 1) fail_input(j.source(), ": ", key, ": expected 1 or more, got ", length);
+std::int64_t read_length(const JsonNode& j, const char* key) {
+  const std::int64_t length = j.at(key).integer();
+  if (length < 1) fail_input(j.name(), ": ", key, ": expected 1 or more, got ", length);
   return length;
 }
 
 /// Arguments of each call of the tokenizer; those for all inputs count before those for text.
-void read_call_arguments(const json& arguments, const std::string& source,
-                         SentenceSettings& settings) {
-  JsonObject j(arguments, source);
+void read_call_arguments(const JsonNode& j, SentenceSettings& settings) {
   for (const char* inputs : {"text", "common"}) {
     if (!j.has(inputs)) continue;
-    JsonObject call(j.get<json>(inputs), source + "." + inputs);
+    const JsonNode call = j.at(inputs);
     if (call.has("max_length")) settings.max_seq_length = read_length(call, "max_length");
-    if (call.get_or<json>("truncation", true) != json("only_first") &&
-        call.get_or<json>("truncation", true) != json(true))
+    const Json truncation = call.has("truncation") ? call.at("truncation").value() : Json(true);
+    if (truncation != "only_first" && truncation != true)
       call.require("truncation", "longest_first");
     call.ignore(kHarmlessCallKeys);
     call.refuse_unused();
   }
   j.ignore(kHarmlessInputs);
-  j.name_unused(settings.unused_keys);
+  j.name_unused();
 }
 
 void read_transformer(const fs::path& folder, SentenceSettings& settings) {
   settings.transformer = folder;
   const fs::path path = transformer_settings(folder);
   if (path.empty()) return;
-  JsonObject j(path);
+  const JsonNode j(path, &settings.notes);
   settings.do_lower_case = j.get_or("do_lower_case", false);
   if (j.has("max_seq_length")) settings.max_seq_length = read_length(j, "max_seq_length");
   j.require("transformer_task", "feature-extraction");
@@ -128,12 +120,9 @@ void read_transformer(const fs::path& folder, SentenceSettings& settings) {
   refuse_arguments(j, {"model_kwargs", "model_args"}, kHarmlessModelKeys);
   refuse_arguments(j, {"config_kwargs", "config_args"}, {});
   for (const char* key : {"processor_kwargs", "tokenizer_args"}) {
-    if (!j.has(key)) continue;
-    read_tokenizer_arguments(j.get<json>(key), j.source() + ": " + key, settings);
+    if (j.has(key)) read_tokenizer_arguments(j.at(key), settings);
   }
-  if (j.has("processing_kwargs"))
-    read_call_arguments(j.get<json>("processing_kwargs"), j.source() + ": processing_kwargs",
-                        settings);
+  if (j.has("processing_kwargs")) read_call_arguments(j.at("processing_kwargs"), settings);
   // Arguments of encode_query and encode_document, and deprecated ones.
   for (const char* key :
        {"query_length", "document_length", "query_expansion", "tokenizer_name_or_path"})
@@ -143,7 +132,7 @@ void read_transformer(const fs::path& folder, SentenceSettings& settings) {
 }
 
 void read_pooling_module(const fs::path& path, SentenceSettings& settings) {
-  JsonObject j(path);
+  const JsonNode j(path);
   settings.pooling = read_pooling(j);
   settings.include_prompt = j.get_or("include_prompt", true);
   if (!settings.include_prompt && !settings.config.prompt().empty())
@@ -160,11 +149,11 @@ void check_bare(const fs::path& folder) {
       fail_input(path.string(), ": chat templates are not supported without modules.json");
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
     if (const fs::path path = folder / name; path_exists(path))
-      JsonObject(path).require("chat_template", nullptr);
-  JsonObject config(folder / "config.json");
-  const auto heads = config.get_or("architectures", json::array());
+      JsonNode(path).require("chat_template", nullptr);
+  const JsonNode config(folder / "config.json");
+  const Json heads = config.has("architectures") ? config.at("architectures").value() : Json();
   if (!heads.is_array() || heads.empty() || !heads[0].is_string()) return;
-  const auto head = heads[0].get<std::string>();
+  const std::string& head = heads[0].text();
   if (head.ends_with("ForCausalLM") && config.get_or("is_causal", true))
     fail_input(config.source(), ": architectures: ", quote(head),
                " is not supported without modules.json: Python pools its last token");
@@ -176,10 +165,10 @@ void check_weight_files(SentenceSettings& settings) {
     fail_input(adapter.string(), ": adapters are not supported; merge them into the weights");
   const fs::path path = settings.transformer / "model.safetensors.index.json";
   if (!path_exists(path)) return;
-  JsonObject index(path);
+  const JsonNode index(path, &settings.notes);
   index.has("weight_map");  // core/io/safetensors.h reads it
   index.ignore(kHarmlessIndexKeys);
-  index.name_unused(settings.unused_keys);
+  index.name_unused();
 }
 
 /// All of read_settings() but check_weight_files().
@@ -192,8 +181,8 @@ SentenceSettings read_modules(const fs::path& folder) {
     return settings;
   }
 
-  settings.config = read_sentence_config(folder, settings.unused_keys);
-  const std::vector<ModuleEntry> modules = read_module_list(list, settings.unused_keys);
+  settings.config = read_sentence_config(folder, settings.notes);
+  const std::vector<ModuleEntry> modules = read_module_list(list, settings.notes);
   read_transformer(modules[kTransformerModule].folder, settings);
   read_pooling_module(modules[kPoolingModule].folder / "config.json", settings);
   settings.after.assign(modules.begin() + kFirstAfterPooling, modules.end());
@@ -233,7 +222,7 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
                     const SentenceModules& modules) {
   write_module_list(folder, modules);
 
-  ordered_json pooling;
+  Json pooling;
   pooling["word_embedding_dimension"] = modules.transformer()->config().hidden_size;
   pooling["pooling_mode_cls_token"] = modules.pooling() == PoolingMode::cls;
   pooling["pooling_mode_mean_tokens"] = modules.pooling() == PoolingMode::mean;
@@ -245,7 +234,7 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
   make_folders(folder / "1_Pooling");
   write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));
 
-  ordered_json transformer;
+  Json transformer;
   transformer["max_seq_length"] = settings.max_seq_length;
   transformer["do_lower_case"] = false;
   write_file(folder / kSentenceConfig, transformer.dump(2));

@@ -4,10 +4,12 @@
 #include <array>
 #include <string_view>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/base/names.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/harmless_keys.h"
-#include "ringlet/models/json.h"
 
 namespace ringlet::models {
 namespace {
@@ -26,17 +28,17 @@ std::string SentenceConfig::prompt(const std::optional<std::string>& name) const
              names.empty() ? "none: the folder has no prompts" : "one of " + names);
 }
 
-SentenceConfig read_sentence_config(const std::filesystem::path& folder,
-                                    std::vector<std::string>& unused_keys) {
+SentenceConfig read_sentence_config(const std::filesystem::path& folder, Notes& notes) {
   const std::filesystem::path path = folder / kSentenceConfigFile;
   SentenceConfig config;
   if (!path_exists(path)) return config;
-  JsonObject j(path);
+  const JsonNode j(path, &notes);
   const std::string& source = j.source();
-  const auto prompts = j.get_or("prompts", nlohmann::json::object());
-  JsonObject texts(prompts, source + ": 'prompts'");
-  for (const auto& [name, text] : prompts.items())
-    config.prompts[name] = texts.get_or<std::string>(name, "");
+  if (j.has("prompts")) {
+    const JsonNode prompts = j.at("prompts").object();
+    for (const auto& [name, text] : prompts.value().items())
+      config.prompts[name] = prompts.get_or(name, "");
+  }
   config.similarity_fn_name = j.get_or("similarity_fn_name", config.similarity_fn_name);
   constexpr std::array<std::string_view, 4> kSimilarities{"cosine", "dot", "euclidean",
                                                           "manhattan"};
@@ -44,24 +46,24 @@ SentenceConfig read_sentence_config(const std::filesystem::path& folder,
     fail_input(source, ": similarity_fn_name ", quote(config.similarity_fn_name),
                " is not supported; expected ", list_names(kSimilarities));
   if (j.has("default_prompt_name")) {
-    config.default_prompt_name = j.get<std::string>("default_prompt_name");
+    config.default_prompt_name = j.at("default_prompt_name").text();
     if (!config.prompts.contains(*config.default_prompt_name))
       fail_input(source, ": 'default_prompt_name': no prompt is named ",
                  quote(*config.default_prompt_name));
   }
   if (j.has("truncate_dim")) {
-    config.truncate_dim = j.get<std::int64_t>("truncate_dim");
+    config.truncate_dim = j.at("truncate_dim").integer();
     if (*config.truncate_dim < 1)
       fail_input(source, ": truncate_dim: expected 1 or more, got ", *config.truncate_dim);
   }
   j.require("model_type", "SentenceTransformer");
   j.ignore(kHarmlessSentenceConfigKeys);
-  j.name_unused(unused_keys);
+  j.name_unused();
   return config;
 }
 
 void write_sentence_config(const std::filesystem::path& folder, const SentenceConfig& config) {
-  nlohmann::ordered_json j;
+  Json j;
   // The oldest release that knows these files; readers only warn about newer ones.
   j["__version__"] = {{"sentence_transformers", "2.7.0"}};
   j["prompts"] = config.prompts;

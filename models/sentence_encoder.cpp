@@ -41,8 +41,9 @@ void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
 Tokenizer read_tokenizer(SentenceSettings& settings) {
   TokenizerConfig overrides;
   if (!settings.tokenizer_settings.empty())
-    overrides = parse_tokenizer_config(settings.tokenizer_settings, settings.tokenizer_source);
-  return Tokenizer(read_tokenizer_folder(settings.transformer, overrides, settings.unused_keys));
+    overrides = parse_tokenizer_config(settings.tokenizer_settings, settings.tokenizer_source,
+                                       &settings.notes);
+  return Tokenizer(read_tokenizer_folder(settings.transformer, overrides, settings.notes));
 }
 
 // Releases of Sentence Transformers differ in whether lowercasing strips accents, too.
@@ -116,9 +117,9 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& mo
   const std::filesystem::path folder = cached_folder(model);
   SentenceSettings settings = read_settings(folder);
   const EncoderConfig config =
-      EncoderConfig::from_file(settings.transformer / "config.json", &settings.unused_keys);
+      EncoderConfig::from_file(settings.transformer / "config.json", &settings.notes);
   SentenceModules::After after =
-      read_modules_after(settings.after, config.hidden_size, settings.unused_keys);
+      read_modules_after(settings.after, config.hidden_size, settings.notes);
   Tokenizer tokenizer = read_tokenizer(settings);
   check_vocabulary(config, tokenizer, folder.string());
   check_case(settings, tokenizer);
@@ -133,13 +134,13 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& mo
     transformer = Transformer::create(config);
   }
   std::vector<std::string> unused =
-      load_weights(settings.transformer, *transformer, &settings.unused_keys);
+      load_weights(settings.transformer, *transformer, &settings.notes);
   const auto modules =
       std::make_shared<SentenceModules>(transformer, settings.pooling, std::move(after));
   modules->to(device);
   SentenceEncoder encoder(modules, std::move(tokenizer));
   encoder.state_->unused = std::move(unused);
-  encoder.state_->unused_keys = std::move(settings.unused_keys);
+  encoder.state_->unused_keys = std::move(settings.notes);
   encoder.state_->include_prompt = settings.include_prompt;
   encoder.state_->config = settings.config;
   if (settings.max_seq_length > 0)

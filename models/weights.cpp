@@ -1,4 +1,5 @@
 #include "ringlet/models/weights.h"
+#include "ringlet/core/io/json_node.h"
 
 #include <map>
 #include <optional>
@@ -6,7 +7,6 @@
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/safetensors.h"
-#include "ringlet/models/json.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/lora.h"
 #include "ringlet/nn/sharding.h"
@@ -14,8 +14,6 @@
 namespace ringlet::models {
 namespace fs = std::filesystem;
 namespace {
-
-using nlohmann::json;
 
 void replace_suffix(std::string& name, const std::string& from, const std::string& to) {
   if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
@@ -80,22 +78,19 @@ Tensor weight(const SafeTensors& file, const std::string& name) {
 
 /// Names the key that makes Python compute in another dtype than f32. The weights' dtype counts
 /// where config.json has none.
-void name_dtype(const fs::path& folder, const SafeTensors& weights, bool all_f32,
-                std::vector<std::string>& unused_keys) {
-  JsonObject config(folder / "config.json");
+void name_dtype(const fs::path& folder, const SafeTensors& weights, bool all_f32, Notes& notes) {
+  const JsonNode config(folder / "config.json");
   for (const char* key : {"dtype", "torch_dtype"}) {
     if (!config.has(key)) continue;
-    if (config.get<json>(key) != json("float32"))
-      unused_keys.push_back(config.source() + ": " + quote(key));
+    if (config.at(key).value() != "float32") notes.push_back(config.source() + ": " + quote(key));
     return;
   }
-  if (!all_f32) unused_keys.push_back(weights.path().string() + ": 'dtype'");
+  if (!all_f32) notes.push_back(weights.path().string() + ": 'dtype'");
 }
 
 }  // namespace
 
-std::vector<std::string> load_weights(const fs::path& folder, nn::Module& module,
-                                      std::vector<std::string>* unused_keys) {
+std::vector<std::string> load_weights(const fs::path& folder, nn::Module& module, Notes* notes) {
   const SafeTensors file = open_weights(folder, dynamic_cast<Transformer*>(&module) != nullptr);
   const std::string source = file.path().string();
   std::map<std::string, std::string> in_file;  // model name to the file's
@@ -120,7 +115,7 @@ std::vector<std::string> load_weights(const fs::path& folder, nn::Module& module
     named.parameter.set_tensor(weight(file, name));
     in_file.erase(found);
   }
-  if (unused_keys != nullptr) name_dtype(folder, file, all_f32, *unused_keys);
+  if (notes != nullptr) name_dtype(folder, file, all_f32, *notes);
   std::vector<std::string> unused;
   for (const auto& [name, original] : in_file)
     if (!name.ends_with("position_ids")) unused.push_back(original);

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTick = 50;  // ms between two looks at the alarm
+constexpr int kLaunchTick = 50;  // ms between two looks at the alarm
 /// Time for ranks that receive the alarm to end by themselves: a signal would cut off their
 /// message.
 constexpr auto kHearing = std::chrono::seconds(3);
@@ -101,7 +101,7 @@ class Run {
       polled.push_back({rank.process.out().fd(), POLLIN, 0});
       polled.push_back({rank.process.err().fd(), POLLIN, 0});
     }
-    poll(polled.data(), polled.size(), kTick);
+    poll(polled.data(), polled.size(), kLaunchTick);
   }
 
   void send(int signal) const {

@@ -12,6 +12,9 @@
 
 namespace ringlet {
 
+/// Keys of files that have no effect on the program, "FILE: 'key'" each.
+using Notes = std::vector<std::string>;
+
 /// A whole regular file mapped for reading; copies share the mapping. Pages are read on first
 /// access; a page that is written to becomes private to the process. The mapping outlives the
 /// file's name: rename and unlink are harmless. Shrinking the file in place while it is mapped is

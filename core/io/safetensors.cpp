@@ -1,7 +1,7 @@
 #include "ringlet/core/io/safetensors.h"
+#include "ringlet/core/io/json.h"
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ringlet/core/base/error.h"
@@ -12,7 +12,6 @@ namespace ringlet {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 }  // namespace
 
@@ -37,7 +36,7 @@ void SafeTensors::open_file(const fs::path& path) {
   const auto file = std::make_shared<MappedFile>(path);
   const std::string_view text = file->text();
   const std::size_t length = safetensors::header_bytes(path, text);
-  const json header =
+  const Json header =
       safetensors::parse_object(path, text.substr(safetensors::kLengthBytes, length));
   if (header.contains(safetensors::kMetadata))
     safetensors::read_metadata(path, header[safetensors::kMetadata], metadata_);
@@ -58,23 +57,22 @@ void SafeTensors::open_file(const fs::path& path) {
 
 void SafeTensors::open_index(const fs::path& path) {
   const MappedFile file(path);
-  const json index = safetensors::parse_object(path, file.text());
-  const auto map = index.find("weight_map");
-  if (map == index.end() || !map->is_object()) fail_input(path.string(), ": expected a weight_map");
+  const Json index = safetensors::parse_object(path, file.text());
+  const Json* map = index.find("weight_map");
+  if (map == nullptr || !map->is_object()) fail_input(path.string(), ": expected a weight_map");
   std::set<std::string> shards;
   for (const auto& [name, shard] : map->items()) {
-    if (!shard.is_string() || shard.get<std::string>() != fs::path(shard).filename().string() ||
-        shard.get<std::string>().empty())
+    if (!shard.is_string() || shard.text().empty() ||
+        shard.text() != fs::path(shard.text()).filename().string())
       fail_input(path.string(), ": weight_map ", quote(name),
                  ": expected a file name without folder");
-    shards.insert(shard.get<std::string>());
+    shards.insert(shard.text());
   }
   for (const std::string& shard : shards) open_file(path.parent_path() / shard);
   for (const auto& [name, shard] : map->items()) {
     const auto found = entries_.find(name);
-    if (found == entries_.end() || found->second.path.filename() != shard.get<std::string>())
-      fail_input(path.string(), ": tensor ", quote(name), " is not in ",
-                 quote(shard.get<std::string>()));
+    if (found == entries_.end() || found->second.path.filename() != shard.text())
+      fail_input(path.string(), ": tensor ", quote(name), " is not in ", quote(shard.text()));
   }
 }
 

@@ -1,11 +1,11 @@
 #include "ringlet/core/io/safetensors_header.h"
+#include "ringlet/core/io/json.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <set>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
@@ -15,7 +15,6 @@ namespace ringlet::safetensors {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
 
@@ -30,7 +29,7 @@ std::optional<DType> dtype_named(const std::string& text) {
 /// One entry {"dtype": …, "shape": […], "data_offsets": [begin, end]} of a header.
 class EntryReader {
  public:
-  EntryReader(const fs::path& path, const std::string& name, const json& value)
+  EntryReader(const fs::path& path, const std::string& name, const Json& value)
       : path_(path), name_(name), value_(value) {
     if (!value.is_object()) refuse("expected an object");
   }
@@ -80,18 +79,18 @@ class EntryReader {
   }
 
   std::string dtype() const {
-    const auto found = value_.find("dtype");
-    if (found == value_.end() || !found->is_string()) refuse("expected a dtype");
-    return found->get<std::string>();
+    const Json* found = value_.find("dtype");
+    if (found == nullptr || !found->is_string()) refuse("expected a dtype");
+    return found->text();
   }
 
   std::vector<std::uint64_t> integers(const char* key) const {
-    const auto found = value_.find(key);
-    if (found == value_.end() || !found->is_array()) refuse("expected a list ", quote(key));
+    const Json* found = value_.find(key);
+    if (found == nullptr || !found->is_array()) refuse("expected a list ", quote(key));
     std::vector<std::uint64_t> out;
-    for (const json& item : *found) {
+    for (const Json& item : *found) {
       if (!item.is_number_unsigned()) refuse(quote(key), " must hold non-negative integers");
-      out.push_back(item.get<std::uint64_t>());
+      out.push_back(item.unsigned_integer());
     }
     return out;
   }
@@ -103,7 +102,7 @@ class EntryReader {
 
   const fs::path& path_;
   const std::string& name_;
-  const json& value_;
+  const Json& value_;
 };
 
 }  // namespace
@@ -114,23 +113,10 @@ std::string format_name(DType dtype) {
   return text;
 }
 
-json parse_object(const fs::path& path, std::string_view text) {
-  check_kind(text, path.string());
-  std::vector<std::set<std::string>> names;
-  const auto unique = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) names.emplace_back();
-    if (event == json::parse_event_t::object_end) names.pop_back();
-    if (event == json::parse_event_t::key && !names.back().insert(parsed).second)
-      fail_input(path.string(), ": ", quote(parsed.get<std::string>()), " appears twice");
-    return true;
-  };
-  try {
-    json value = json::parse(text, unique);
-    if (value.is_object()) return value;
-  } catch (const json::exception& error) {
-    fail_input(path.string(), ": header: ", shown(error.what(), 200));
-  }
-  fail_input(path.string(), ": expected a JSON object");
+Json parse_object(const fs::path& path, std::string_view text) {
+  Json value = Json::parse(text, path.string(), Json::Repeated::refused);
+  if (!value.is_object()) fail_input(path.string(), ": expected a JSON object");
+  return value;
 }
 
 std::size_t header_bytes(const fs::path& path, std::string_view text) {
@@ -146,18 +132,18 @@ std::size_t header_bytes(const fs::path& path, std::string_view text) {
   return length;
 }
 
-void read_metadata(const fs::path& path, const json& value,
+void read_metadata(const fs::path& path, const Json& value,
                    std::map<std::string, std::string>& metadata) {
   if (value.is_null()) return;
   if (!value.is_object()) fail_input(path.string(), ": ", kMetadata, " must be an object");
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string())
       fail_input(path.string(), ": ", kMetadata, ' ', quote(key), " must be a string");
-    metadata.insert_or_assign(key, text.get<std::string>());
+    metadata.insert_or_assign(key, text.text());
   }
 }
 
-std::vector<HeaderEntry> read_entries(const fs::path& path, const json& header,
+std::vector<HeaderEntry> read_entries(const fs::path& path, const Json& header,
                                       std::size_t data_bytes) {
   std::vector<HeaderEntry> entries;
   for (const auto& [name, value] : header.items())

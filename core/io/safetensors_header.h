@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ringlet/core/base/dtype.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/tensor/shape.h"
 
 namespace ringlet::safetensors {
@@ -22,7 +22,7 @@ inline constexpr const char* kMetadata = "__metadata__";
 std::string format_name(DType dtype);
 
 /// Parses JSON; a name that appears twice in one object is an error.
-nlohmann::json parse_object(const std::filesystem::path& path, std::string_view text);
+Json parse_object(const std::filesystem::path& path, std::string_view text);
 
 /// The size of the header in a file with this text.
 std::size_t header_bytes(const std::filesystem::path& path, std::string_view text);
@@ -37,9 +37,9 @@ struct HeaderEntry {
 };
 
 /// The entries of a header, in the order of their data; they must cover the data exactly once.
-std::vector<HeaderEntry> read_entries(const std::filesystem::path& path,
-                                      const nlohmann::json& header, std::size_t data_bytes);
-void read_metadata(const std::filesystem::path& path, const nlohmann::json& value,
+std::vector<HeaderEntry> read_entries(const std::filesystem::path& path, const Json& header,
+                                      std::size_t data_bytes);
+void read_metadata(const std::filesystem::path& path, const Json& value,
                    std::map<std::string, std::string>& metadata);
 
 }  // namespace ringlet::safetensors

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/core/io/safetensors_header.h"
 
@@ -20,7 +20,7 @@ constexpr std::size_t kHeaderAlignment = 8;
 
 std::string header_text(const std::vector<SafeTensorsWriter::Entry>& entries,
                         const SafeTensorsMetadata& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  Json header = Json::object();
   if (!metadata.empty()) header[safetensors::kMetadata] = metadata;
   std::size_t begin = 0;
   for (const auto& entry : entries) {
@@ -34,14 +34,10 @@ std::string header_text(const std::vector<SafeTensorsWriter::Entry>& entries,
         {"data_offsets", {begin, end}}};
     begin = end;
   }
-  try {
-    std::string text = header.dump();
-    // Spaces align the data, as the format allows.
-    text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
-    return text;
-  } catch (const nlohmann::json::exception& error) {
-    fail("[safetensors] a name or metadata is not UTF-8: ", error.what());
-  }
+  std::string text = header.dump();
+  // Spaces align the data, as the format allows.
+  text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
+  return text;
 }
 
 void order_by_width(std::vector<SafeTensorsWriter::Entry>& entries) {

@@ -1,6 +1,5 @@
 #include "ringlet/models/modules/dense.h"
-
-#include <nlohmann/json.hpp>
+#include "ringlet/core/io/json.h"
 
 #include "ringlet/autograd/functions/elementwise.h"
 
@@ -50,7 +49,7 @@ std::int64_t Dense::dimension(std::int64_t width) const {
 }
 
 std::string Dense::to_json() const {
-  nlohmann::ordered_json j;
+  Json j;
   j["in_features"] = in_features();
   j["out_features"] = out_features();
   j["bias"] = options_.bias;

@@ -1,9 +1,8 @@
 #include "ringlet/models/modules/dropout.h"
-
-#include <nlohmann/json.hpp>
+#include "ringlet/core/io/json.h"
 
 namespace ringlet::models::modules {
 
-std::string Dropout::to_json() const { return nlohmann::json{{"dropout", p_}}.dump(); }
+std::string Dropout::to_json() const { return Json{{"dropout", p_}}.dump(); }
 
 }  // namespace ringlet::models::modules

@@ -3,9 +3,11 @@
 #include <map>
 #include <set>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/harmless_keys.h"
-#include "ringlet/models/json.h"
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/models/modules/dropout.h"
 #include "ringlet/models/modules/layer_norm.h"
@@ -16,27 +18,23 @@ namespace ringlet::models {
 namespace fs = std::filesystem;
 namespace {
 
-using nlohmann::json;
-using nlohmann::ordered_json;
-
 constexpr std::int64_t kMaxFeatures = 1 << 16;
 
 /// The module's only input and output here are the embeddings.
-void require_embeddings(JsonObject& j) {
+void require_embeddings(const JsonNode& j) {
   for (const char* key : {"module_input_name", "module_output_name"})
     j.require(key, "sentence_embedding");
 }
 
-void require_width(JsonObject& j, const char* key, std::int64_t width) {
-  const auto value = j.get<std::int64_t>(key);
+void require_width(const JsonNode& j, const char* key, std::int64_t width) {
+  const auto value = j.at(key).integer();
   if (value != width)
     fail_input(j.source(), ": ", key, ": expected ", width,
                ", the width of the module before, got ", value);
 }
 
-modules::Activation read_activation(JsonObject& j) {
-  const auto path =
-      j.get_or<std::string>("activation_function", "torch.nn.modules.activation.Tanh");
+modules::Activation read_activation(const JsonNode& j) {
+  const std::string path = j.get_or("activation_function", "torch.nn.modules.activation.Tanh");
   const std::string name = path.substr(path.rfind('.') + 1);
   for (std::size_t i = 0; i < modules::kActivations.all.size(); ++i)
     if (path.starts_with("torch.nn.") && modules::kActivations.all[i] == name)
@@ -45,32 +43,28 @@ modules::Activation read_activation(JsonObject& j) {
              modules::kActivations.list(), " of torch.nn");
 }
 
-using ReadModule = std::shared_ptr<SentenceModule> (*)(JsonObject&, std::int64_t width,
-                                                       std::vector<std::string>& unused_keys);
+using ReadModule = std::shared_ptr<SentenceModule> (*)(const JsonNode&, std::int64_t width);
 
-std::shared_ptr<SentenceModule> read_dense(JsonObject& j, std::int64_t width,
-                                           std::vector<std::string>& unused_keys) {
+std::shared_ptr<SentenceModule> read_dense(const JsonNode& j, std::int64_t width) {
   require_width(j, "in_features", width);
   require_embeddings(j);
-  const auto out = j.get<std::int64_t>("out_features");
+  const auto out = j.at("out_features").integer();
   if (out < 1 || out > kMaxFeatures)
     fail_input(j.source(), ": out_features: expected 1 to ", kMaxFeatures, ", got ", out);
   const modules::DenseOptions options{.bias = j.get_or("bias", true),
                                       .activation = read_activation(j),
                                       .use_residual = j.get_or("use_residual", false)};
-  j.name_unused(unused_keys);
+  j.name_unused();
   return std::make_shared<modules::Dense>(width, out, options);
 }
 
-std::shared_ptr<SentenceModule> read_layer_norm(JsonObject& j, std::int64_t width,
-                                                std::vector<std::string>&) {
+std::shared_ptr<SentenceModule> read_layer_norm(const JsonNode& j, std::int64_t width) {
   require_width(j, "dimension", width);
   j.refuse_unused();
   return std::make_shared<modules::LayerNorm>(width);
 }
 
-std::shared_ptr<SentenceModule> read_dropout(JsonObject& j, std::int64_t,
-                                             std::vector<std::string>&) {
+std::shared_ptr<SentenceModule> read_dropout(const JsonNode& j, std::int64_t) {
   const double p = j.get_or("dropout", 0.2);
   if (!(p >= 0 && p < 1))
     fail_input(j.source(), ": dropout: expected 0 or more and less than 1, got ", p);
@@ -78,10 +72,9 @@ std::shared_ptr<SentenceModule> read_dropout(JsonObject& j, std::int64_t,
   return std::make_shared<modules::Dropout>(p);
 }
 
-std::shared_ptr<SentenceModule> read_normalize(JsonObject& j, std::int64_t,
-                                               std::vector<std::string>& unused_keys) {
+std::shared_ptr<SentenceModule> read_normalize(const JsonNode& j, std::int64_t) {
   require_embeddings(j);
-  j.name_unused(unused_keys);
+  j.name_unused();
   return std::make_shared<modules::Normalize>();
 }
 
@@ -104,27 +97,27 @@ const char* expected_at(std::size_t i) {
                                  : "Dense, Dropout, LayerNorm or Normalize";
 }
 
-ModuleEntry read_entry(const fs::path& folder, JsonObject& module, std::size_t i) {
-  const auto type = module.get<std::string>("type");
+ModuleEntry read_entry(const fs::path& folder, const JsonNode& module, std::size_t i) {
+  const std::string& type = module.at("type").text();
   const std::string name = type.substr(type.rfind('.') + 1);
   if (!type.starts_with("sentence_transformers.") || !fits(i, name))
-    fail_input(module.source(), ": ", quote(fits(i, name) ? type : name),
+    fail_input(module.name(), ": ", quote(fits(i, name) ? type : name),
                " is not supported; expected ", expected_at(i), " of Sentence Transformers");
-  const auto path = module.get<std::string>("path");
+  const std::string& path = module.at("path").text();
   for (const fs::path& part : fs::path(path))
     if (part == ".." || part == "/")
-      fail_input(module.source(), ": path ", quote(path), ": expected a folder in this folder");
+      fail_input(module.name(), ": path ", quote(path), ": expected a folder in this folder");
   return {name, path.empty() ? folder : folder / path};
 }
 
 std::shared_ptr<SentenceModule> read_module(const ModuleEntry& entry, std::int64_t width,
-                                            std::vector<std::string>& unused_keys) {
+                                            Notes& notes) {
   const fs::path path = entry.folder / "config.json";
   // Releases before 6 write none for Normalize.
   const bool optional = entry.type == "Normalize" && !path_exists(path);
-  JsonObject j(optional ? json::object() : read_json(path), path.string());
+  const JsonNode j = optional ? JsonNode(Json::object(), path.string()) : JsonNode(path, &notes);
   const GeneratorGuard undisturbed(default_generator());  // its first weights are replaced
-  const auto module = kReaders.at(entry.type)(j, width, unused_keys);
+  const auto module = kReaders.at(entry.type)(j, width);
   if (module->parameters().empty()) return module;
   const std::vector<std::string> unused = load_weights(entry.folder, *module);
   if (!unused.empty())
@@ -135,8 +128,8 @@ std::shared_ptr<SentenceModule> read_module(const ModuleEntry& entry, std::int64
 
 std::string subfolder(std::size_t i, const std::string& type) { return str(i, '_', type); }
 
-ordered_json list_entry(std::size_t i, const std::string& path, const std::string& type) {
-  ordered_json j;
+Json list_entry(std::size_t i, const std::string& path, const std::string& type) {
+  Json j;
   j["idx"] = i;
   j["name"] = std::to_string(i);
   j["path"] = path;
@@ -146,20 +139,19 @@ ordered_json list_entry(std::size_t i, const std::string& path, const std::strin
 
 }  // namespace
 
-std::vector<ModuleEntry> read_module_list(const fs::path& list,
-                                          std::vector<std::string>& unused_keys) {
-  const json modules = read_json(list);
-  if (!modules.is_array() || modules.empty())
+std::vector<ModuleEntry> read_module_list(const fs::path& list, Notes& notes) {
+  const JsonNode modules(list, &notes);
+  if (!modules.value().is_array() || modules.size() == 0)
     fail_input(list.string(), ": expected a list of modules");
   std::vector<ModuleEntry> entries;
   std::set<std::string> names;
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    JsonObject module(modules[i], str(list.string(), ": module ", i));
+    const JsonNode module = modules.at(i).named(str("module ", i));
     entries.push_back(read_entry(list.parent_path(), module, i));
-    if (const auto name = module.get<std::string>("name"); !names.insert(name).second)
-      fail_input(module.source(), ": a module before it has the name ", quote(name), ", too");
+    if (const std::string& name = module.at("name").text(); !names.insert(name).second)
+      fail_input(module.name(), ": a module before it has the name ", quote(name), ", too");
     module.ignore(kHarmlessModuleKeys);
-    module.name_unused(unused_keys);
+    module.name_unused();
   }
   if (modules.size() <= kPoolingModule)
     fail_input(list.string(), ": expected Pooling as module 1, the list ends before it");
@@ -167,19 +159,18 @@ std::vector<ModuleEntry> read_module_list(const fs::path& list,
 }
 
 SentenceModules::After read_modules_after(const std::vector<ModuleEntry>& entries,
-                                          std::int64_t width,
-                                          std::vector<std::string>& unused_keys) {
+                                          std::int64_t width, Notes& notes) {
   SentenceModules::After after;
   for (const ModuleEntry& entry : entries) {
-    after.push_back(read_module(entry, width, unused_keys));
+    after.push_back(read_module(entry, width, notes));
     width = after.back()->dimension(width);
   }
   return after;
 }
 
 void write_module_list(const fs::path& folder, const SentenceModules& modules) {
-  ordered_json list{list_entry(kTransformerModule, "", "Transformer"),
-                    list_entry(kPoolingModule, "1_Pooling", "Pooling")};
+  Json list{list_entry(kTransformerModule, "", "Transformer"),
+            list_entry(kPoolingModule, "1_Pooling", "Pooling")};
   for (std::size_t i = kFirstAfterPooling; const auto& module : modules.after()) {
     const std::string path = subfolder(i, module->kind());
     list.push_back(list_entry(i++, path, module->kind()));

@@ -1,9 +1,10 @@
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/file_kind.h"
-#include "ringlet/models/tokenizer/json_node.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
 namespace ringlet::models {
@@ -11,8 +12,8 @@ namespace {
 
 /// Pairs of pieces, one a line. As in transformers, blank lines and "#version" are none; "# #" is a
 /// pair.
-nlohmann::json read_merges(const std::filesystem::path& path) {
-  auto merges = nlohmann::json::array();
+Json read_merges(const std::filesystem::path& path) {
+  Json merges = Json::array();
   std::istringstream lines(read_file(path));
   check_kind(lines.view(), path.string());
   std::size_t number = 0;
@@ -32,15 +33,16 @@ nlohmann::json read_merges(const std::filesystem::path& path) {
 
 TokenizerModel read_bpe_files(const std::filesystem::path& vocab,
                               const std::filesystem::path& merges) {
-  const nlohmann::json words{{"type", "ByteLevel"},
-                             {"add_prefix_space", false},
-                             {"trim_offsets", true},
-                             {"use_regex", true}};
-  const nlohmann::json file{
+  const Json words{{"type", "ByteLevel"},
+                   {"add_prefix_space", false},
+                   {"trim_offsets", true},
+                   {"use_regex", true}};
+  const Json file{
       {"normalizer", nullptr},
       {"pre_tokenizer", words},
       {"decoder", words},
-      {"model", {{"type", "BPE"}, {"vocab", read_json(vocab)}, {"merges", read_merges(merges)}}}};
+      {"model",
+       {{"type", "BPE"}, {"vocab", JsonNode(vocab).value()}, {"merges", read_merges(merges)}}}};
   return parse_tokenizer_json(file.dump(), vocab.string());
 }
 

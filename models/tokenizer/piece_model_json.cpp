@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/bpe.h"
 #include "ringlet/models/tokenizer/pipeline_json.h"
@@ -9,9 +10,6 @@
 
 namespace ringlet::models {
 namespace {
-
-using nlohmann::json;
-using nlohmann::ordered_json;
 
 /// The type; older files leave it out.
 std::string type_of(const JsonNode& model) {
@@ -25,21 +23,20 @@ std::string type_of(const JsonNode& model) {
 
 /// {"piece": id, ...} with the ids 0, 1, ..., n - 1.
 std::vector<std::string> read_ids(const JsonNode& vocab) {
-  const json& members = vocab.object().value();
+  const Json::Object& members = vocab.object().value().items();
   if (members.empty()) vocab.expected("word pieces");
   std::vector<std::string> pieces(members.size());
   std::vector<bool> seen(members.size());
-  for (const auto& [piece, value] : members.items()) {
-    const bool is_id = value.is_number_unsigned() && value.get<std::uint64_t>() < members.size();
+  for (const auto& [piece, value] : members) {
+    const bool is_id = value.is_number_unsigned() && value.unsigned_integer() < members.size();
     if (!is_id) {
-      const JsonNode id(value, vocab.source(), vocab.where() + "[" + quote(piece) + "]");
-      id.expected(str("an id from 0 to ", members.size() - 1, " (", members.size(),
-                      " pieces, no id left out)"));
+      vocab.at(piece).expected(str("an id from 0 to ", members.size() - 1, " (", members.size(),
+                                   " pieces, no id left out)"));
     }
-    const auto id = value.get<std::size_t>();
+    const auto id = value.unsigned_integer();
     if (seen[id]) {
-      fail_input(vocab.source(), ": ", vocab.where(), ": expected each id once, ", id,
-                 " belongs to both ", quote(pieces[id]), " and ", quote(piece));
+      fail_input(vocab.name(), ": expected each id once, ", id, " belongs to both ",
+                 quote(pieces[id]), " and ", quote(piece));
     }
     seen[id] = true;
     pieces[id] = piece;
@@ -50,11 +47,11 @@ std::vector<std::string> read_ids(const JsonNode& vocab) {
 /// [["piece", score], ...]
 std::vector<std::string> read_scored(const JsonNode& vocab) {
   std::vector<std::string> pieces;
-  for (const json& entry : vocab.array().value()) {
+  for (const Json& entry : vocab.array().value()) {
     const bool pair =
         entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number();
     if (!pair) vocab.at(pieces.size()).expected("a piece and its score");
-    pieces.push_back(entry[0].get<std::string>());
+    pieces.push_back(entry[0].text());
   }
   if (pieces.empty()) vocab.expected("pieces");
   return pieces;
@@ -62,19 +59,19 @@ std::vector<std::string> read_scored(const JsonNode& vocab) {
 
 std::shared_ptr<const PieceModel> read_unigram(const JsonNode& model, Vocabulary vocabulary,
                                                std::int32_t size) {
-  if (model.flag("byte_fallback", false)) model.at("byte_fallback").expected("false");
+  if (model.get_or("byte_fallback", false)) model.at("byte_fallback").expected("false");
   const auto unk = static_cast<std::int32_t>(model.at("unk_id").integer(0, size - 1));
   std::vector<double> scores;
-  for (const json& entry : model.at("vocab").value()) scores.push_back(entry[1].get<double>());
+  for (const Json& entry : model.at("vocab").value()) scores.push_back(entry[1].number());
   return std::make_shared<Unigram>(std::move(vocabulary), std::move(scores), unk);
 }
 
 /// "a b", or ["a", "b"] in newer files.
 Bpe::Merge read_merge(const JsonNode& node, const Vocabulary& vocabulary, std::int32_t size) {
   std::string left, right;
-  if (node.value().is_array() && node.value().size() == 2) {
-    left = node.at(std::size_t{0}).text();
-    right = node.at(std::size_t{1}).text();
+  if (node.value().is_array() && node.size() == 2) {
+    left = node.at(0).text();
+    right = node.at(1).text();
   } else {
     const std::string text = node.text();
     const std::size_t space = text.find(' ');
@@ -94,7 +91,7 @@ Bpe::Merge read_merge(const JsonNode& node, const Vocabulary& vocabulary, std::i
 std::shared_ptr<const PieceModel> read_bpe(const JsonNode& model, Vocabulary vocabulary,
                                            std::int32_t size) {
   for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"})
-    if (model.flag(key, false)) model.at(key).expected("false");
+    if (model.get_or(key, false)) model.at(key).expected("false");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (model.has(key) && !model.at(key).text().empty()) model.at(key).expected("no text");
   if (model.has("dropout") && model.at("dropout").value() != 0)
@@ -106,7 +103,7 @@ std::shared_ptr<const PieceModel> read_bpe(const JsonNode& model, Vocabulary voc
   }
   const JsonNode list = model.at("merges");
   std::vector<Bpe::Merge> merges;
-  for (std::size_t i = 0; i < list.array().value().size(); ++i)
+  for (std::size_t i = 0; i < list.array().size(); ++i)
     merges.push_back(read_merge(list.at(i), vocabulary, size));
   return std::make_shared<Bpe>(std::move(vocabulary), size, std::move(merges), unk);
 }
@@ -119,31 +116,31 @@ WordPieceOptions read_wordpiece_options(const JsonNode& model) {
   return options;
 }
 
-ordered_json dump_ids(const PieceModel& model) {
-  ordered_json vocab = ordered_json::object();
-  // operator[] of an ordered object searches all members at every call.
-  auto& members = vocab.get_ref<ordered_json::object_t&>();
+Json dump_ids(const PieceModel& model) {
+  Json vocab = Json::object();
+  // operator[] of an object searches all members at every call.
+  Json::Object& members = vocab.items();
   for (std::int32_t id = 0; id < model.size(); ++id)
-    members.emplace_back(std::string(model.vocabulary().piece(id)), ordered_json(id));
+    members.emplace_back(std::string(model.vocabulary().piece(id)), id);
   return vocab;
 }
 
 /// "a b", which all releases read, or ["a", "b"] if a piece has a space.
-ordered_json dump_bpe(const Bpe& model) {
+Json dump_bpe(const Bpe& model) {
   const auto piece = [&](std::int32_t id) { return std::string(model.vocabulary().piece(id)); };
   const auto spaced = [&](const Bpe::Merge& m) {
     return piece(m.merged).find(' ') != std::string::npos;
   };
   const bool pairs = std::ranges::any_of(model.merges(), spaced);
-  ordered_json merges = ordered_json::array();
+  Json merges = Json::array();
   for (const Bpe::Merge& merge : model.merges()) {
     const std::string left = piece(merge.left), right = piece(merge.right);
-    merges.push_back(pairs ? ordered_json{left, right} : ordered_json(left + " " + right));
+    merges.push_back(pairs ? Json{left, right} : Json(left + " " + right));
   }
   const bool unknown = model.unk_id() != Vocabulary::kMissing;
   return {{"type", "BPE"},
           {"dropout", nullptr},
-          {"unk_token", unknown ? ordered_json(piece(model.unk_id())) : ordered_json(nullptr)},
+          {"unk_token", unknown ? Json(piece(model.unk_id())) : Json(nullptr)},
           {"continuing_subword_prefix", ""},
           {"end_of_word_suffix", ""},
           {"fuse_unk", false},
@@ -152,8 +149,8 @@ ordered_json dump_bpe(const Bpe& model) {
           {"merges", std::move(merges)}};
 }
 
-ordered_json dump_unigram(const Unigram& model) {
-  ordered_json vocab = ordered_json::array();
+Json dump_unigram(const Unigram& model) {
+  Json vocab = Json::array();
   for (std::int32_t id = 0; id < model.size(); ++id)
     vocab.push_back(
         {std::string(model.vocabulary().piece(id)), model.scores()[static_cast<std::size_t>(id)]});
@@ -171,28 +168,26 @@ std::vector<std::string> read_pieces(const JsonNode& model) {
 }
 
 std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
-                                                   std::int32_t size,
-                                                   std::vector<std::string>& unused_keys) {
+                                                   std::int32_t size) {
   const std::string type = type_of(model);
   if (type == "Unigram") {
-    model.name_unknown({"type", "unk_id", "vocab", "byte_fallback"}, unused_keys);
+    model.ignore({"unk_id", "vocab", "byte_fallback"});
+    model.name_unused();
     return read_unigram(model, std::move(vocabulary), size);
   }
   if (type == "BPE") {
-    model.name_unknown(
-        {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-         "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"},
-        unused_keys);
+    model.ignore({"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                  "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
+    model.name_unused();
     return read_bpe(model, std::move(vocabulary), size);
   }
-  model.name_unknown(
-      {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"},
-      unused_keys);
+  model.ignore({"unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
+  model.name_unused();
   return std::make_shared<WordPiece>(std::move(vocabulary), size, read_wordpiece_options(model),
                                      model.source());
 }
 
-ordered_json dump_piece_model(const PieceModel& model) {
+Json dump_piece_model(const PieceModel& model) {
   if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) return dump_unigram(*unigram);
   if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) return dump_bpe(*bpe);
   const WordPieceOptions& options = dynamic_cast<const WordPiece&>(model).options();

@@ -1,5 +1,8 @@
 #include "ringlet/models/tokenizer/pipeline_json.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ringlet/models/tokenizer/unicode.h"
@@ -8,19 +11,20 @@
 namespace ringlet::models {
 namespace {
 
-using nlohmann::ordered_json;
-using Names = std::vector<std::string>;
-
 constexpr const char* kPrepend[] = {"always", "first", "never"};  // by Metaspace::Prepend
 
-BertNormalizer read_bert_normalizer(const JsonNode& node, Names& unused_keys) {
-  node.name_unknown({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"},
-                    unused_keys);
+void require_type(const JsonNode& node, std::string_view name) {
+  const JsonNode type = node.at("type");
+  if (type.text() != name) type.expected(name);
+}
+
+BertNormalizer read_bert_normalizer(const JsonNode& node) {
   BertNormalizer normalizer;
-  normalizer.clean_text = node.flag("clean_text", true);
-  normalizer.handle_chinese_chars = node.flag("handle_chinese_chars", true);
-  normalizer.lowercase = node.flag("lowercase", true);
-  normalizer.strip_accents = node.flag("strip_accents", normalizer.lowercase);
+  normalizer.clean_text = node.get_or("clean_text", true);
+  normalizer.handle_chinese_chars = node.get_or("handle_chinese_chars", true);
+  normalizer.lowercase = node.get_or("lowercase", true);
+  normalizer.strip_accents = node.get_or("strip_accents", normalizer.lowercase);
+  node.name_unused();
   return normalizer;
 }
 
@@ -41,20 +45,18 @@ Replace read_replace(const JsonNode& node) {
   return replace;
 }
 
-void read_step(const JsonNode& node, NormalizerSequence& sequence, Names& unused_keys) {
+void read_step(const JsonNode& node, NormalizerSequence& sequence) {
   const JsonNode type = node.at("type");
   const std::string name = type.text();
-  node.name_unknown(
-      {"type", "precompiled_charsmap", "strip_left", "strip_right", "pattern", "content"},
-      unused_keys);
+  node.ignore({"precompiled_charsmap", "strip_left", "strip_right", "pattern", "content"});
+  node.name_unused();
   if (name == "Precompiled") {
     const JsonNode charsmap = node.at("precompiled_charsmap");
     if (charsmap.value().is_null()) return;
-    sequence.steps.emplace_back(
-        Precompiled(charsmap.text(), charsmap.source() + ": " + charsmap.where()));
+    sequence.steps.emplace_back(Precompiled(charsmap.text(), charsmap.name()));
   } else if (name == "Strip") {
     sequence.steps.emplace_back(
-        Strip{.left = node.flag("strip_left", true), .right = node.flag("strip_right", true)});
+        Strip{.left = node.get_or("strip_left", true), .right = node.get_or("strip_right", true)});
   } else if (name == "Replace") {
     sequence.steps.emplace_back(read_replace(node));
   } else {
@@ -62,55 +64,56 @@ void read_step(const JsonNode& node, NormalizerSequence& sequence, Names& unused
   }
 }
 
-ordered_json dump_step(const Precompiled& step) {
+Json dump_step(const Precompiled& step) {
   return {{"type", "Precompiled"}, {"precompiled_charsmap", step.charsmap()}};
 }
 
-ordered_json dump_step(const Strip& step) {
+Json dump_step(const Strip& step) {
   return {{"type", "Strip"}, {"strip_left", step.left}, {"strip_right", step.right}};
 }
 
-ordered_json dump_step(const Replace& step) {
-  const ordered_json pattern = step.least_run == 0 ? ordered_json{{"String", step.pattern}}
-                                                   : ordered_json{{"Regex", step.pattern + "{2,}"}};
+Json dump_step(const Replace& step) {
+  const Json pattern =
+      step.least_run == 0 ? Json{{"String", step.pattern}} : Json{{"Regex", step.pattern + "{2,}"}};
   return {{"type", "Replace"}, {"pattern", pattern}, {"content", step.content}};
 }
 
-Metaspace read_metaspace(const JsonNode& node, Names& unused_keys) {
-  node.name_unknown(
-      {"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"},
-      unused_keys);
+Metaspace read_metaspace(const JsonNode& node) {
   Metaspace splitter;
   splitter.replacement = node.at("replacement").text();
   if (unicode::length(splitter.replacement) != 1) node.at("replacement").expected("one character");
   // Older files have the flag alone.
-  if (!node.flag("add_prefix_space", true)) splitter.prepend = Metaspace::Prepend::never;
+  if (!node.get_or("add_prefix_space", true)) splitter.prepend = Metaspace::Prepend::never;
   if (node.has("prepend_scheme")) {
     const std::string name = node.at("prepend_scheme").text();
     const auto* scheme = std::find(std::begin(kPrepend), std::end(kPrepend), name);
     const bool known = scheme != std::end(kPrepend);
-    if (!known || (!node.flag("add_prefix_space", true) && name != "never"))
+    if (!known || (!node.get_or("add_prefix_space", true) && name != "never"))
       node.at("prepend_scheme").expected("always, first or never, as add_prefix_space says");
     splitter.prepend = static_cast<Metaspace::Prepend>(scheme - std::begin(kPrepend));
   }
-  splitter.split = node.flag("split", true);
+  splitter.split = node.get_or("split", true);
+  node.ignore({"type", "str_rep"});
+  node.name_unused();
   return splitter;
 }
 
-ByteLevel read_byte_level(const JsonNode& node, Names& unused_keys) {
-  node.name_unknown({"type", "add_prefix_space", "trim_offsets", "use_regex"}, unused_keys);
-  return {.add_prefix_space = node.flag("add_prefix_space", true),
-          .use_regex = node.flag("use_regex", true)};
+ByteLevel read_byte_level(const JsonNode& node) {
+  const ByteLevel splitter{.add_prefix_space = node.get_or("add_prefix_space", true),
+                           .use_regex = node.get_or("use_regex", true)};
+  node.ignore({"type", "trim_offsets"});
+  node.name_unused();
+  return splitter;
 }
 
-ordered_json dump_byte_level(const ByteLevel& splitter) {
+Json dump_byte_level(const ByteLevel& splitter) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", splitter.add_prefix_space},
           {"trim_offsets", true},
           {"use_regex", splitter.use_regex}};
 }
 
-ordered_json dump_metaspace(const Metaspace& splitter) {
+Json dump_metaspace(const Metaspace& splitter) {
   return {{"type", "Metaspace"},
           {"replacement", splitter.replacement},
           {"prepend_scheme", kPrepend[static_cast<int>(splitter.prepend)]},
@@ -119,27 +122,26 @@ ordered_json dump_metaspace(const Metaspace& splitter) {
 
 }  // namespace
 
-Normalizer read_normalizer(const JsonNode& node, Names& unused_keys) {
+Normalizer read_normalizer(const JsonNode& node) {
   NormalizerSequence sequence;
   if (node.value().is_null()) return sequence;
-  if (node.at("type").text() == "BertNormalizer") return read_bert_normalizer(node, unused_keys);
+  if (node.at("type").text() == "BertNormalizer") return read_bert_normalizer(node);
   if (node.at("type").text() != "Sequence") {
-    read_step(node, sequence, unused_keys);
+    read_step(node, sequence);
     return sequence;
   }
   const JsonNode steps = node.at("normalizers");
-  for (std::size_t i = 0; i < steps.array().value().size(); ++i)
-    read_step(steps.at(i), sequence, unused_keys);
-  node.name_unknown({"type", "normalizers"}, unused_keys);
+  for (std::size_t i = 0; i < steps.array().size(); ++i) read_step(steps.at(i), sequence);
+  node.name_unused();
   return sequence;
 }
 
-ordered_json dump_strip_accents(const BertNormalizer& normalizer) {
-  return normalizer.strip_accents == normalizer.lowercase ? ordered_json(nullptr)
-                                                          : ordered_json(normalizer.strip_accents);
+Json dump_strip_accents(const BertNormalizer& normalizer) {
+  return normalizer.strip_accents == normalizer.lowercase ? Json(nullptr)
+                                                          : Json(normalizer.strip_accents);
 }
 
-ordered_json dump_normalizer(const Normalizer& normalizer) {
+Json dump_normalizer(const Normalizer& normalizer) {
   if (const auto* bert = std::get_if<BertNormalizer>(&normalizer)) {
     return {{"type", "BertNormalizer"},
             {"clean_text", bert->clean_text},
@@ -147,7 +149,7 @@ ordered_json dump_normalizer(const Normalizer& normalizer) {
             {"strip_accents", dump_strip_accents(*bert)},
             {"lowercase", bert->lowercase}};
   }
-  ordered_json steps = ordered_json::array();
+  Json steps = Json::array();
   for (const auto& step : std::get<NormalizerSequence>(normalizer).steps)
     steps.push_back(std::visit([](const auto& s) { return dump_step(s); }, step));
   if (steps.empty()) return nullptr;
@@ -155,27 +157,27 @@ ordered_json dump_normalizer(const Normalizer& normalizer) {
   return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
 }
 
-PreTokenizer read_pre_tokenizer(const JsonNode& node, Names& unused_keys) {
+PreTokenizer read_pre_tokenizer(const JsonNode& node) {
   const JsonNode type = node.at("type");
   const std::string name = type.text();
   if (name == "BertPreTokenizer") {
-    node.name_unknown({"type"}, unused_keys);
+    node.name_unused();
     return BertSplit();
   }
-  if (name == "Metaspace") return read_metaspace(node, unused_keys);
-  if (name == "ByteLevel") return read_byte_level(node, unused_keys);
+  if (name == "Metaspace") return read_metaspace(node);
+  if (name == "ByteLevel") return read_byte_level(node);
   if (name != "Sequence") type.expected("BertPreTokenizer, Metaspace, ByteLevel or Sequence");
-  node.name_unknown({"type", "pretokenizers"}, unused_keys);
   const JsonNode steps = node.at("pretokenizers");
-  if (steps.array().value().size() != 2) steps.expected("WhitespaceSplit and Metaspace");
-  steps.at(std::size_t{0}).require_type("WhitespaceSplit");
-  steps.at(std::size_t{1}).require_type("Metaspace");
-  Metaspace splitter = read_metaspace(steps.at(std::size_t{1}), unused_keys);
+  node.name_unused();
+  if (steps.array().size() != 2) steps.expected("WhitespaceSplit and Metaspace");
+  require_type(steps.at(0), "WhitespaceSplit");
+  require_type(steps.at(1), "Metaspace");
+  Metaspace splitter = read_metaspace(steps.at(1));
   splitter.at_whitespace = true;
   return splitter;
 }
 
-ordered_json dump_pre_tokenizer(const PreTokenizer& splitter) {
+Json dump_pre_tokenizer(const PreTokenizer& splitter) {
   if (const auto* bytes = std::get_if<ByteLevel>(&splitter)) return dump_byte_level(*bytes);
   const auto* marked = std::get_if<Metaspace>(&splitter);
   if (marked == nullptr) return {{"type", "BertPreTokenizer"}};
@@ -184,26 +186,27 @@ ordered_json dump_pre_tokenizer(const PreTokenizer& splitter) {
           {"pretokenizers", {{{"type", "WhitespaceSplit"}}, dump_metaspace(*marked)}}};
 }
 
-void read_decoder(const JsonNode& node, TokenizerModel& model, Names& unused_keys) {
+void read_decoder(const JsonNode& node, TokenizerModel& model) {
   if (std::holds_alternative<Metaspace>(model.pre_tokenizer)) {
-    node.require_type("Metaspace");
-    const Metaspace decoder = read_metaspace(node, unused_keys);
+    require_type(node, "Metaspace");
+    const Metaspace decoder = read_metaspace(node);
     const auto& splitter = std::get<Metaspace>(model.pre_tokenizer);
     if (decoder.replacement != splitter.replacement || decoder.prepend != splitter.prepend)
       node.expected("the pre-tokenizer's replacement and prepend_scheme");
     return;
   }
   if (std::holds_alternative<ByteLevel>(model.pre_tokenizer)) {
-    node.require_type("ByteLevel");
-    read_byte_level(node, unused_keys);
+    require_type(node, "ByteLevel");
+    read_byte_level(node);
     return;
   }
-  node.require_type("WordPiece");
-  node.name_unknown({"type", "prefix", "cleanup"}, unused_keys);
-  model.decoder_cleanup = node.flag("cleanup", true);
+  require_type(node, "WordPiece");
+  node.ignore({"prefix"});
+  model.decoder_cleanup = node.get_or("cleanup", true);
+  node.name_unused();
 }
 
-ordered_json dump_decoder(const TokenizerModel& model) {
+Json dump_decoder(const TokenizerModel& model) {
   if (const auto* marked = std::get_if<Metaspace>(&model.pre_tokenizer))
     return dump_metaspace(*marked);
   if (const auto* bytes = std::get_if<ByteLevel>(&model.pre_tokenizer))

@@ -1,5 +1,7 @@
 #include "ringlet/models/tokenizer/post_processor_json.h"
 
+#include "ringlet/core/base/error.h"
+
 #include <string>
 
 namespace ringlet::models {
@@ -7,8 +9,8 @@ namespace {
 
 /// ["[SEP]", 102]
 std::int32_t read_named_id(const JsonNode& node, const Vocabulary& vocabulary) {
-  if (node.array().value().size() != 2) node.expected("a token and its id");
-  return read_id(node.at(std::size_t{1}), vocabulary);
+  if (node.array().size() != 2) node.expected("a token and its id");
+  return read_id(node.at(1), vocabulary);
 }
 
 Template read_template(const JsonNode& list, const JsonNode& special_tokens,
@@ -16,15 +18,15 @@ Template read_template(const JsonNode& list, const JsonNode& special_tokens,
   using Kind = TemplatePiece::Kind;
   Template pieces;
   std::int64_t count[2] = {0, 0};
-  for (std::size_t i = 0; i < list.array().value().size(); ++i) {
+  for (std::size_t i = 0; i < list.array().size(); ++i) {
     const JsonNode item = list.at(i);
     const bool special = item.has("SpecialToken");
     const JsonNode body = item.at(special ? "SpecialToken" : "Sequence");
     const auto type = static_cast<std::int32_t>(body.at("type_id").integer(0, kMostIds));
     const std::string name = body.at("id").text();
     if (special) {
-      const JsonNode ids = special_tokens.at(name.c_str()).at("ids");
-      for (std::size_t k = 0; k < ids.array().value().size(); ++k) {
+      const JsonNode ids = special_tokens.at(name).at("ids");
+      for (std::size_t k = 0; k < ids.array().size(); ++k) {
         pieces.push_back({Kind::kSpecial, type, read_id(ids.at(k), vocabulary)});
       }
     } else {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ringlet/models/tokenizer/json_node.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/tokenizer/post_processor.h"
 #include "ringlet/models/tokenizer/vocabulary.h"
 

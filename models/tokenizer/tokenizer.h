@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/tokenizer/added_tokens.h"
 #include "ringlet/models/tokenizer/normalizer.h"
 #include "ringlet/models/tokenizer/piece_model.h"
@@ -88,10 +89,9 @@ class Tokenizer {
   /// tokenizer_config.json; XLMRobertaTokenizer, RobertaTokenizer, PreTrainedTokenizerFast and
   /// TokenizersBackend take their words from tokenizer.json and no cleaning from
   /// tokenizer_config.json. Without a class, tokenizer.json is used unchanged and the family of a
-  /// vocab.txt is guessed. Keys of the files without effect are appended to `unused_keys`, as
+  /// vocab.txt is guessed. Keys of the files without effect are appended to `notes`, as
   /// "FILE: 'key'".
-  static Tokenizer from_pretrained(const std::filesystem::path& folder,
-                                   std::vector<std::string>* unused_keys = nullptr);
+  static Tokenizer from_pretrained(const std::filesystem::path& folder, Notes* notes = nullptr);
 
   /// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and, for WordPiece,
   /// vocab.txt, which

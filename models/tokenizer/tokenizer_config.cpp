@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "ringlet/core/base/number.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/tokenizer/added_token_json.h"
-#include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
 namespace ringlet::models {
@@ -18,12 +18,11 @@ bool is_left(const JsonNode& side) {
   return text == "left";
 }
 
-AddedToken read_role(const JsonNode& node, std::vector<std::string>& unused_keys) {
+AddedToken read_role(const JsonNode& node) {
   AddedToken token;
   if (node.value().is_null()) return token;
   if (node.value().is_object()) {
     token = read_added_token(node, true);
-    name_unknown_of_token(node, unused_keys);
     token.special = true;
   } else {
     token.content = node.text();
@@ -32,23 +31,21 @@ AddedToken read_role(const JsonNode& node, std::vector<std::string>& unused_keys
   return token;
 }
 
-std::vector<AddedToken> read_tokens(const JsonNode& list, std::vector<std::string>& unused_keys) {
+std::vector<AddedToken> read_tokens(const JsonNode& list) {
   std::vector<AddedToken> tokens;
-  for (std::size_t i = 0; i < list.array().value().size(); ++i) {
-    tokens.push_back(read_role(list.at(i), unused_keys));
+  for (std::size_t i = 0; i < list.array().size(); ++i) {
+    tokens.push_back(read_role(list.at(i)));
   }
   return tokens;
 }
 
 /// {"103": {"content": "[MASK]", ...}, ...}
-std::vector<AddedToken> read_decoder(const JsonNode& decoder,
-                                     std::vector<std::string>& unused_keys) {
+std::vector<AddedToken> read_decoder(const JsonNode& decoder) {
   std::vector<AddedToken> tokens;
   for (const auto& [key, value] : decoder.object().value().items()) {
-    AddedToken token = read_added_token(decoder.at(key.c_str()));
-    name_unknown_of_token(decoder.at(key.c_str()), unused_keys);
+    AddedToken token = read_added_token(decoder.at(key));
     const auto id = parse_number<std::int32_t>(key);
-    if (!id || *id < 0) decoder.at(key.c_str()).expected("an id as the key");
+    if (!id || *id < 0) decoder.at(key).expected("an id as the key");
     token.id = *id;
     tokens.push_back(std::move(token));
   }
@@ -58,47 +55,24 @@ std::vector<AddedToken> read_decoder(const JsonNode& decoder,
 
 void read_length(const JsonNode& length, TokenizerConfig& config) {
   // Python writes int(1e30) for no limit.
-  const bool unlimited = length.value().is_number() && length.value().get<double>() > 1e9;
+  const bool unlimited = length.value().is_number() && length.number() > 1e9;
   config.model_max_length = unlimited ? 0 : length.integer(1, kMostIds);
 }
 
-constexpr const char* kUsed[] = {"do_lower_case",
-                                 "tokenize_chinese_chars",
-                                 "strip_accents",
-                                 "tokenizer_class",
-                                 "max_len",
-                                 "model_max_length",
-                                 "truncation_side",
-                                 "padding_side",
-                                 "init_inputs",
-                                 "split_special_tokens",
-                                 "add_prefix_space",
-                                 "added_tokens_decoder",
-                                 "extra_special_tokens",
-                                 "additional_special_tokens"};
-
 /// Any other text under a token's name becomes a special token in transformers' classes.
-void name_unused(const JsonNode& root, TokenizerConfig& config) {
-  const auto among = [](const auto& keys, const std::string& key) {
-    return std::ranges::find(keys, key) != std::end(keys);
-  };
+void refuse_roles(const JsonNode& root) {
   for (const auto& [key, value] : root.value().items()) {
-    if (value.is_null() || among(kTokenRoles, key) || among(kUsed, key) ||
-        among(kHarmlessTokenizerKeys, key)) {
-      continue;
-    }
-    if (key.ends_with("_token") && (value.is_string() || value.is_object())) {
-      root.at(key.c_str()).expected("no token of another role");
-    }
-    config.unused_keys.push_back(root.source() + ": " + quote(key));
+    const bool token = key.ends_with("_token") && (value.is_string() || value.is_object());
+    if (token && std::ranges::count(kTokenRoles, key) == 0)
+      root.at(key).expected("no token of another role");
   }
 }
 
 }  // namespace
 
-TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string& source) {
-  const nlohmann::json file = parse_json(text, source);
-  const JsonNode root(file, source, "");
+TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string& source,
+                                       Notes* notes) {
+  const JsonNode root(Json::parse(text, source), source, notes);
   TokenizerConfig config;
   const auto present = [&](const char* key) { return root.object().value().contains(key); };
   // Python's classes accept no null for these arguments, so at() and not has().
@@ -122,34 +96,34 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   if (root.has("init_inputs") && !root.at("init_inputs").value().empty()) {
     root.at("init_inputs").expected("no arguments");
   }
-  if (root.flag("split_special_tokens", false)) root.at("split_special_tokens").expected("false");
+  if (root.get_or("split_special_tokens", false)) root.at("split_special_tokens").expected("false");
   for (const char* key : kTokenRoles) {
     if (!present(key)) continue;
-    config.roles[key] = read_role(root.at(key), config.unused_keys);
+    config.roles[key] = read_role(root.at(key));
     const bool typed = root.at(key).value().is_object() && root.at(key).has("__type");
     config.role_texts[key] = typed ? std::string() : config.roles[key].content;
   }
   if (root.has("added_tokens_decoder")) {
-    config.added_tokens = read_decoder(root.at("added_tokens_decoder"), config.unused_keys);
+    config.added_tokens = read_decoder(root.at("added_tokens_decoder"));
   }
   if (root.has("extra_special_tokens") && !root.at("extra_special_tokens").value().empty()) {
-    config.extra_tokens = read_tokens(root.at("extra_special_tokens"), config.unused_keys);
+    config.extra_tokens = read_tokens(root.at("extra_special_tokens"));
   }
   if (root.has("additional_special_tokens")) {
-    config.additional_tokens =
-        read_tokens(root.at("additional_special_tokens"), config.unused_keys);
+    config.additional_tokens = read_tokens(root.at("additional_special_tokens"));
   }
-  name_unused(root, config);
+  root.ignore(kHarmlessTokenizerKeys);
+  refuse_roles(root);
+  root.name_unused();
   return config;
 }
 
 std::vector<AddedToken> parse_added_tokens(std::string_view text, const std::string& source) {
-  const nlohmann::json file = parse_json(text, source);
-  const JsonNode root(file, source, "");
+  const JsonNode root(Json::parse(text, source), source);
   std::vector<AddedToken> tokens;
   for (const auto& [content, id] : root.object().value().items()) {
     AddedToken token;
-    token.id = static_cast<std::int32_t>(root.at(content.c_str()).integer(0, kMostIds));
+    token.id = static_cast<std::int32_t>(root.at(content).integer(0, kMostIds));
     token.content = content;
     tokens.push_back(std::move(token));
   }
@@ -170,7 +144,6 @@ void TokenizerConfig::update(const TokenizerConfig& other) {
   lay(added_tokens, other.added_tokens);
   for (const auto& [key, token] : other.roles) roles[key] = token;
   for (const auto& [key, text] : other.role_texts) role_texts[key] = text;
-  unused_keys.insert(unused_keys.end(), other.unused_keys.begin(), other.unused_keys.end());
   if (!other.extra_tokens.empty()) extra_tokens = other.extra_tokens;
   if (!other.additional_tokens.empty()) additional_tokens = other.additional_tokens;
 }

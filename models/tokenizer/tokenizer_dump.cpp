@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/models/tokenizer/pipeline_json.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
@@ -10,14 +10,13 @@
 namespace ringlet::models {
 namespace {
 
-using ordered_json = nlohmann::ordered_json;
 using Kind = TemplatePiece::Kind;
 
 std::string name(const TokenizerModel& model, std::int32_t id) {
   return std::string(model.pieces->vocabulary().piece(id));
 }
 
-ordered_json dump_added_token(const AddedToken& token) {
+Json dump_added_token(const AddedToken& token) {
   return {{"content", token.content},       {"single_word", token.single_word},
           {"lstrip", token.lstrip},         {"rstrip", token.rstrip},
           {"normalized", token.normalized}, {"special", token.special}};
@@ -29,40 +28,39 @@ std::vector<AddedToken> by_id(std::vector<AddedToken> tokens) {
   return tokens;
 }
 
-ordered_json dump_added_tokens(const TokenizerModel& model) {
-  ordered_json tokens = ordered_json::array();
+Json dump_added_tokens(const TokenizerModel& model) {
+  Json tokens = Json::array();
   for (const AddedToken& token : by_id(model.added_tokens)) {
-    ordered_json entry = {{"id", token.id}};
+    Json entry = {{"id", token.id}};
     entry.update(dump_added_token(token));
     tokens.push_back(std::move(entry));
   }
   return tokens;
 }
 
-ordered_json dump_template(const TokenizerModel& model, const Template& pieces) {
-  ordered_json list = ordered_json::array();
+Json dump_template(const TokenizerModel& model, const Template& pieces) {
+  Json list = Json::array();
   for (const TemplatePiece& piece : pieces) {
     const bool special = piece.kind == Kind::kSpecial;
     const std::string id = special ? name(model, piece.id) : piece.kind == Kind::kFirst ? "A" : "B";
-    const ordered_json body = {{"id", id}, {"type_id", piece.type_id}};
+    const Json body = {{"id", id}, {"type_id", piece.type_id}};
     list.push_back({{special ? "SpecialToken" : "Sequence", body}});
   }
   return list;
 }
 
-ordered_json dump_post_processor(const TokenizerModel& model) {
+Json dump_post_processor(const TokenizerModel& model) {
   std::set<std::int32_t> ids;
   for (const Template* pieces : {&model.post_processor.single, &model.post_processor.pair}) {
     for (const TemplatePiece& piece : *pieces) {
       if (piece.kind == Kind::kSpecial) ids.insert(piece.id);
     }
   }
-  ordered_json special_tokens = ordered_json::object();
+  Json special_tokens = Json::object();
   for (const std::int32_t id : ids) {
     const std::string token = name(model, id);
-    special_tokens[token] = {{"id", token},
-                             {"ids", ordered_json::array({id})},
-                             {"tokens", ordered_json::array({token})}};
+    special_tokens[token] = {
+        {"id", token}, {"ids", Json::array({id})}, {"tokens", Json::array({token})}};
   }
   return {{"type", "TemplateProcessing"},
           {"single", dump_template(model, model.post_processor.single)},
@@ -117,8 +115,8 @@ std::string tokenizer_class(const TokenizerModel& model) {
   return model.token_types ? "BertTokenizer" : "DistilBertTokenizer";
 }
 
-ordered_json dump_roles(const TokenizerModel& model) {
-  ordered_json roles = ordered_json::object();
+Json dump_roles(const TokenizerModel& model) {
+  Json roles = Json::object();
   // Readers match every token with a role in the text.
   const auto add = [&](const char* role, std::int32_t id) {
     if (is_added(model, id)) roles[role] = name(model, id);
@@ -139,29 +137,29 @@ ordered_json dump_roles(const TokenizerModel& model) {
 
 std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_length) {
   const char* direction = model.truncate_left ? "Left" : "Right";
-  const ordered_json truncation = max_length == 0 ? ordered_json(nullptr)
-                                                  : ordered_json{{"direction", direction},
-                                                                 {"max_length", max_length},
-                                                                 {"strategy", "LongestFirst"},
-                                                                 {"stride", 0}};
-  const ordered_json file = {{"version", "1.0"},
-                             {"truncation", truncation},
-                             {"padding", nullptr},
-                             {"added_tokens", dump_added_tokens(model)},
-                             {"normalizer", dump_normalizer(model.normalizer)},
-                             {"pre_tokenizer", dump_pre_tokenizer(model.pre_tokenizer)},
-                             {"post_processor", dump_post_processor(model)},
-                             {"decoder", dump_decoder(model)},
-                             {"model", dump_piece_model(*model.pieces)}};
+  const Json truncation = max_length == 0 ? Json(nullptr)
+                                          : Json{{"direction", direction},
+                                                 {"max_length", max_length},
+                                                 {"strategy", "LongestFirst"},
+                                                 {"stride", 0}};
+  const Json file = {{"version", "1.0"},
+                     {"truncation", truncation},
+                     {"padding", nullptr},
+                     {"added_tokens", dump_added_tokens(model)},
+                     {"normalizer", dump_normalizer(model.normalizer)},
+                     {"pre_tokenizer", dump_pre_tokenizer(model.pre_tokenizer)},
+                     {"post_processor", dump_post_processor(model)},
+                     {"decoder", dump_decoder(model)},
+                     {"model", dump_piece_model(*model.pieces)}};
   return file.dump(2) + "\n";
 }
 
 std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_length) {
-  ordered_json decoder = ordered_json::object();
+  Json decoder = Json::object();
   for (const AddedToken& token : by_id(model.added_tokens)) {
     decoder[std::to_string(token.id)] = dump_added_token(token);
   }
-  ordered_json config = {{"added_tokens_decoder", decoder}};
+  Json config = {{"added_tokens_decoder", decoder}};
   config.update(dump_roles(model));
   if (const auto* normalizer = std::get_if<BertNormalizer>(&model.normalizer)) {
     config["do_lower_case"] = normalizer->lowercase;

@@ -6,7 +6,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/tokenizer/json_node.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
@@ -47,10 +47,11 @@ TokenizerModel make_model(Vocabulary vocabulary, const TokenizerOptions& options
 }
 
 /// The settings, in the order in which transformers applies them.
-TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overrides) {
+TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overrides,
+                            Notes& notes) {
   TokenizerConfig config;
   if (const fs::path path = folder / kConfigFile; path_exists(path)) {
-    config = parse_tokenizer_config(MappedFile(path).text(), path.string());
+    config = parse_tokenizer_config(MappedFile(path).text(), path.string(), &notes);
   }
   config.update(overrides);
   if (config.extra_tokens.empty()) config.extra_tokens = std::move(config.additional_tokens);
@@ -58,13 +59,11 @@ TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overr
   // The older file counts if the newer key is missing.
   const fs::path path = folder / "special_tokens_map.json";
   if (config.added_tokens || !path_exists(path)) return config;
-  TokenizerConfig map = parse_tokenizer_config(MappedFile(path).text(), path.string());
+  TokenizerConfig map = parse_tokenizer_config(MappedFile(path).text(), path.string(), &notes);
   map.extra_tokens.insert(map.extra_tokens.begin(), config.extra_tokens.begin(),
                           config.extra_tokens.end());
   config.update(map);
-  auto unused_keys = std::move(config.unused_keys);
   config.update(overrides);
-  config.unused_keys = std::move(unused_keys);
   return config;
 }
 
@@ -99,8 +98,7 @@ std::pair<std::string, std::string> find_class(const fs::path& folder,
   const fs::path path = folder / "config.json";
   if (!path_exists(path)) return {};
   const std::string source = path.string();
-  const nlohmann::json file = parse_json(MappedFile(path).text(), source);
-  const JsonNode root(file, source, "");
+  const JsonNode root(path);
   if (root.has("tokenizer_class")) return {root.at("tokenizer_class").text(), source};
   const std::string type = root.has("model_type") ? root.at("model_type").text() : "";
   if (type == "bert") return {"BertTokenizer", source};
@@ -173,7 +171,7 @@ void name_roberta_roles(TokenizerConfig& config) {
              "none is there");
 }
 
-TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config) {
+TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config, Notes& notes) {
   const fs::path file = folder / "tokenizer.json";
   const fs::path vocab = folder / "vocab.txt";
   std::optional<TokenizerModel> whole;
@@ -182,7 +180,7 @@ TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config) {
   std::string source = vocab.string();
   if (path_exists(file)) {
     source = file.string();
-    whole = parse_tokenizer_json(MappedFile(file).text(), source, &config.unused_keys);
+    whole = parse_tokenizer_json(MappedFile(file).text(), source, &notes);
   } else if (const fs::path bpe = folder / "vocab.json";
              name == "RobertaTokenizer" && path_exists(bpe)) {
     source = bpe.string();
@@ -241,12 +239,11 @@ Tokenizer Tokenizer::from_pieces(std::span<const std::string> pieces,
 }
 
 TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConfig& overrides,
-                                     std::vector<std::string>& unused_keys) {
-  TokenizerConfig config = read_config(folder, overrides);
-  TokenizerModel model = read_model(folder, config);
+                                     Notes& notes) {
+  TokenizerConfig config = read_config(folder, overrides, notes);
+  TokenizerModel model = read_model(folder, config, notes);
   const bool distilbert = config.tokenizer_class.value_or("").starts_with("DistilBertTokenizer");
   model.token_types = !distilbert && std::holds_alternative<BertSplit>(model.pre_tokenizer);
-  unused_keys.insert(unused_keys.end(), config.unused_keys.begin(), config.unused_keys.end());
   model.truncate_left = config.truncate_left.value_or(model.truncate_left);
   // Python's calls ignore the length of tokenizer.json's truncation.
   model.max_length = config.model_max_length.value_or(0);
@@ -258,11 +255,9 @@ TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConf
   return model;
 }
 
-Tokenizer Tokenizer::from_pretrained(const fs::path& folder,
-                                     std::vector<std::string>* unused_keys) {
-  std::vector<std::string> unnamed;
-  return Tokenizer(
-      read_tokenizer_folder(folder, {}, unused_keys != nullptr ? *unused_keys : unnamed));
+Tokenizer Tokenizer::from_pretrained(const fs::path& folder, Notes* notes) {
+  Notes ignored;
+  return Tokenizer(read_tokenizer_folder(folder, {}, notes != nullptr ? *notes : ignored));
 }
 
 void Tokenizer::save(const fs::path& folder) const {

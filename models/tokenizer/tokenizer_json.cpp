@@ -1,13 +1,12 @@
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/tokenizer/added_token_json.h"
-#include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/pipeline_json.h"
 #include "ringlet/models/tokenizer/post_processor_json.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
@@ -15,12 +14,10 @@
 namespace ringlet::models {
 namespace {
 
-using nlohmann::json;
-
 /// The added tokens by id; those missing in the vocabulary are appended to `pieces`.
 std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std::string>& pieces) {
   std::vector<AddedToken> tokens;
-  for (std::size_t i = 0; i < list.array().value().size(); ++i) {
+  for (std::size_t i = 0; i < list.array().size(); ++i) {
     tokens.push_back(read_added_token(list.at(i)));
     tokens.back().id = static_cast<std::int32_t>(list.at(i).at("id").integer(0, kMostIds));
   }
@@ -29,16 +26,16 @@ std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std:
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto id = static_cast<std::size_t>(tokens[i].id);
     if (i > 0 && tokens[i].id == tokens[i - 1].id) {
-      fail_input(list.source(), ": ", list.where(), ": expected each id once, got ", id, " twice");
+      fail_input(list.name(), ": expected each id once, got ", id, " twice");
     }
     if (id == pieces.size()) pieces.push_back(tokens[i].content);
     if (id > pieces.size()) {
-      fail_input(list.source(), ": ", list.where(), ": expected id ", pieces.size(), " for ",
-                 quote(tokens[i].content), ", the next one free, got ", id);
+      fail_input(list.name(), ": expected id ", pieces.size(), " for ", quote(tokens[i].content),
+                 ", the next one free, got ", id);
     }
     if (pieces[id] != tokens[i].content) {
-      fail_input(list.source(), ": ", list.where(), ": expected ", quote(pieces[id]),
-                 ", the piece with id ", id, ", got ", quote(tokens[i].content));
+      fail_input(list.name(), ": expected ", quote(pieces[id]), ", the piece with id ", id,
+                 ", got ", quote(tokens[i].content));
     }
   }
   return tokens;
@@ -94,60 +91,50 @@ SpecialTokens find_special(const TokenizerModel& model, const JsonNode& root) {
   return special;
 }
 
-/// Reports unknown keys of the file's objects, which the peer's library ignores.
-void name_unknown(const JsonNode& root, std::vector<std::string>& names) {
-  root.name_unknown({"version", "truncation", "padding", "added_tokens", "normalizer",
-                     "pre_tokenizer", "post_processor", "decoder", "model"},
-                    names);
-  const auto inside = [&](const char* key, std::initializer_list<std::string_view> known) {
-    if (root.has(key)) root.at(key).name_unknown(known, names);
+/// Notes unknown keys of the file's objects, which the peer's library ignores.
+void name_unused(const JsonNode& root) {
+  root.ignore({"version"});
+  root.name_unused();
+  const auto inside = [&](const char* key, std::initializer_list<const char*> known) {
+    if (!root.has(key)) return;
+    root.at(key).ignore(known);
+    root.at(key).name_unused();
   };
-  inside("truncation", {"direction", "max_length", "strategy", "stride"});
+  inside("truncation", {"stride"});
   inside("padding",
          {"strategy", "direction", "pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token"});
-  inside("post_processor", {"type", "single", "pair", "special_tokens", "sep", "cls",
-                            "trim_offsets", "add_prefix_space"});
-  if (!root.has("added_tokens")) return;
-  const JsonNode tokens = root.at("added_tokens");
-  for (std::size_t i = 0; i < tokens.value().size(); ++i)
-    name_unknown_of_token(tokens.at(i), names);
+  inside("post_processor",
+         {"single", "pair", "special_tokens", "sep", "cls", "trim_offsets", "add_prefix_space"});
 }
 
 }  // namespace
-
-void name_unknown_of_token(const JsonNode& node, std::vector<std::string>& names) {
-  node.name_unknown(
-      {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special", "__type"},
-      names);
-}
 
 AddedToken read_added_token(const JsonNode& node, bool special) {
   AddedToken token;
   token.content = node.at("content").text();
   if (token.content.empty()) node.at("content").expected("text that is not empty");
-  token.single_word = node.flag("single_word", false);
-  token.lstrip = node.flag("lstrip", false);
-  token.rstrip = node.flag("rstrip", false);
-  token.special = node.flag("special", special);
-  token.normalized = node.flag("normalized", !token.special);
+  token.single_word = node.get_or("single_word", false);
+  token.lstrip = node.get_or("lstrip", false);
+  token.rstrip = node.get_or("rstrip", false);
+  token.special = node.get_or("special", special);
+  token.normalized = node.get_or("normalized", !token.special);
+  node.ignore({"id", "__type"});
+  node.name_unused();
   return token;
 }
 
 TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source,
-                                    std::vector<std::string>* unused_keys) {
-  const json file = parse_json(text, source);
-  const JsonNode root(file, source, "");
-  std::vector<std::string> unnamed;
-  std::vector<std::string>& unused = unused_keys != nullptr ? *unused_keys : unnamed;
+                                    Notes* notes) {
+  const JsonNode root(Json::parse(text, source), source, notes);
   TokenizerModel model;
-  model.normalizer = read_normalizer(root.at("normalizer"), unused);
-  model.pre_tokenizer = read_pre_tokenizer(root.at("pre_tokenizer"), unused);
+  model.normalizer = read_normalizer(root.at("normalizer"));
+  model.pre_tokenizer = read_pre_tokenizer(root.at("pre_tokenizer"));
   std::vector<std::string> pieces = read_pieces(root.at("model"));
   const auto size = static_cast<std::int32_t>(pieces.size());
   if (root.has("added_tokens")) {
     model.added_tokens = read_added_tokens(root.at("added_tokens"), pieces);
   }
-  model.pieces = read_piece_model(root.at("model"), Vocabulary(pieces, source), size, unused);
+  model.pieces = read_piece_model(root.at("model"), Vocabulary(pieces, source), size);
   if (std::holds_alternative<BertSplit>(model.pre_tokenizer) &&
       dynamic_cast<const WordPiece*>(model.pieces.get()) == nullptr)
     root.at("pre_tokenizer").at("type").expected("Metaspace or ByteLevel for such a model");
@@ -157,11 +144,11 @@ TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& so
     model.post_processor =
         read_post_processor(root.at("post_processor"), model.pieces->vocabulary());
   }
-  if (root.has("decoder")) read_decoder(root.at("decoder"), model, unused);
+  if (root.has("decoder")) read_decoder(root.at("decoder"), model);
   if (root.has("truncation")) read_truncation(root.at("truncation"), model);
   if (root.has("padding")) check_padding(root.at("padding"));
   model.special = find_special(model, root);
-  name_unknown(root, unused);
+  name_unused(root);
   return model;
 }
 

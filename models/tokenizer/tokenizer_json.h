@@ -1,6 +1,7 @@
 // Conversion of tokenizer.json and its companion files to and from a TokenizerModel.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -15,9 +16,9 @@ namespace ringlet::models {
 
 /// Parses the text of a tokenizer.json; `source` begins every message. InputError for content that
 /// cannot be represented exactly (another model or normalizer, gaps in the ids). Unknown keys are
-/// appended to `unused_keys`, "FILE: 'key'" each.
+/// appended to `notes`.
 TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source,
-                                    std::vector<std::string>* unused_keys = nullptr);
+                                    Notes* notes = nullptr);
 /// A byte-level BPE tokenizer of the older files vocab.json and merges.txt, without special tokens.
 TokenizerModel read_bpe_files(const std::filesystem::path& vocab,
                               const std::filesystem::path& merges);
@@ -47,15 +48,15 @@ struct TokenizerConfig {
   std::optional<std::vector<AddedToken>> added_tokens;
   /// extra_special_tokens, and their name before release 5 of transformers.
   std::vector<AddedToken> extra_tokens, additional_tokens;
-  /// Keys without effect, "FILE: 'key'" each.
-  std::vector<std::string> unused_keys;
 
-  /// Overrides this with the settings of `other`, and appends its unused keys.
+  /// Overrides this with the settings of `other`.
   void update(const TokenizerConfig& other);
 };
 
-/// InputError names a key with a value of the wrong type or without support here.
-TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string& source);
+/// InputError names a key with a value of the wrong type or without support here. Keys without
+/// effect are appended to `notes`.
+TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string& source,
+                                       Notes* notes = nullptr);
 /// The texts and ids of added_tokens.json, by id.
 std::vector<AddedToken> parse_added_tokens(std::string_view text, const std::string& source);
 std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_length);
@@ -83,9 +84,8 @@ void take_class_settings(const std::string& tokenizer_class, const TokenizerConf
                          TokenizerModel& model, const std::string& source);
 
 /// Reads the files of a folder as transformers' AutoTokenizer does. `overrides` take precedence
-/// over tokenizer_config.json. Keys without effect are appended to `unused_keys`.
+/// over tokenizer_config.json. Keys without effect are appended to `notes`.
 TokenizerModel read_tokenizer_folder(const std::filesystem::path& folder,
-                                     const TokenizerConfig& overrides,
-                                     std::vector<std::string>& unused_keys);
+                                     const TokenizerConfig& overrides, Notes& notes);
 
 }  // namespace ringlet::models

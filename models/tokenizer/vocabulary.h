@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ringlet::models {
+
+inline constexpr std::int64_t kMostIds = std::numeric_limits<std::int32_t>::max();
 
 /// Lookups in both directions take constant time without allocation. A value; 30,522 pieces take 1
 /// MB.

@@ -1,9 +1,9 @@
 // The throughput bench's report of made-up rows.
 #include "ringlet/bench/report.h"
+#include "ringlet/core/io/json.h"
 
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
@@ -52,7 +52,7 @@ TEST_CASE("without the row of one device there are no speed-ups") {
   CHECK(contains(to_wide_markdown(rows), "| ddp      | 2       | f32   | 640.00  | -        |"));
   const TemporaryFolder folder;
   write_json(folder / "rows.json", rows, {});
-  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  const auto json = ringlet::Json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
   CHECK_FALSE(json[0].contains("speedup"));
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("the published rows stand next to ours, in at most 100 columns") {
   CHECK(contains(to_wide_markdown(rows), "| HF Trainer samples/s* |"));
   const TemporaryFolder folder;
   write_json(folder / "rows.json", rows, {});
-  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  const auto json = ringlet::Json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
   CHECK_EQ(json[4]["published"]["speedup"], 2.122);
   CHECK_EQ(json[4]["published"]["samples_per_s"], 5782);
   CHECK_FALSE(json[1].contains("published"));
@@ -94,7 +94,7 @@ TEST_CASE("steps that vary too much make no ratio, and a warning names their row
   CHECK_EQ(share_of_machine(rows[3], rows), 1);
   const TemporaryFolder folder;
   write_json(folder / "rows.json", rows, {});
-  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  const auto json = ringlet::Json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
   CHECK_FALSE(json[2].contains("speedup"));
   CHECK_EQ(json[2]["steady"], false);
   CHECK_EQ(json[3]["steady"], true);
@@ -136,8 +136,8 @@ TEST_CASE("the report says which steps are replayed as graphs, and which are lau
   CHECK_EQ(replayed_line({rows[0]}), "Replayed as graphs: `none`.\n");
   const TemporaryFolder folder;
   write_json(folder / "rows.json", rows, {});
-  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
-  CHECK_EQ(json["replayed"], nlohmann::json{"none"});
+  const auto json = ringlet::Json::parse(ringlet::read_file(folder / "rows.json"));
+  CHECK_EQ(json["replayed"], ringlet::Json{"none"});
   CHECK_EQ(json["rows"][2]["speedup"], 0.5);
   CHECK_FALSE(json.contains("machine"));
 }
@@ -148,7 +148,7 @@ TEST_CASE("the report says how the ranks stray, where a row tells") {
   side.rounds[0].rank_variance_ms2 = 9;
   const TemporaryFolder folder;
   write_json(folder / "rows.json", {row_of("none", 1, 50), side}, {});
-  const auto rows = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  const auto rows = ringlet::Json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
   CHECK_FALSE(rows[0].contains("spread"));
   CHECK(rows[1]["spread"].get<double>() == doctest::Approx(0.03));
 }
@@ -168,13 +168,13 @@ TEST_CASE("the report describes the GPUs that it was measured on, and what joins
   const TemporaryFolder folder;
   write_json(folder / "rows.json", {row_of("ddp", 2, 100)},
              {{"transport", "nccl"}, {"machine", ringlet::cli::machine_json(info, links)}});
-  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
+  const auto json = ringlet::Json::parse(ringlet::read_file(folder / "rows.json"));
   CHECK_EQ(json["transport"], "nccl");
   const auto& machine = json["machine"];
   CHECK_EQ(machine["gpus"].size(), 2);
   CHECK_EQ(machine["gpus"][0]["model"], "H200");
   CHECK_EQ(machine["gpus"][1]["model"], "H100");
-  CHECK_EQ(machine["gpus"][1]["peers"], nlohmann::json({true, false}));
+  CHECK_EQ(machine["gpus"][1]["peers"], ringlet::Json({true, false}));
   CHECK_EQ(machine["cuda"]["driver"], "13.0");
   CHECK_EQ(machine["cuda"]["driver_release"], "580.95.05");
   CHECK_EQ(machine["cuda"]["nccl"], "2.27.5");

@@ -4,13 +4,13 @@
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "../delayed_device.h"
 #include "../files.h"
 #include "ringlet/bench/runner.h"
 #include "ringlet/bench/timed_ranks.h"
 #include "ringlet/comm/launch.h"
+#include "ringlet/core/io/json.h"
 #if defined(RINGLET_TESTS_NCCL)
 #include "../fake_nccl.h"
 #endif
@@ -88,11 +88,11 @@ TEST_CASE("rows of ranks that a launcher started, each on the GPU that it sees, 
 
 TEST_CASE(
     "ranks time the all-reduces of their own link, and each sends 2 (n - 1) / n of the bytes") {
-  nlohmann::json link;
+  Json link;
   comm::launch(
       [&](const comm::Group& group) {
         const std::string mine = time_link(group, {});
-        if (group.rank() == 0) link = nlohmann::json::parse(mine);
+        if (group.rank() == 0) link = Json::parse(mine);
       },
       3);
   CHECK(link["ranks"] == 3);

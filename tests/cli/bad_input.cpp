@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/train/checkpoint/checkpoint_digests.h"
@@ -133,7 +133,7 @@ TEST_CASE_FIXTURE(Fixture,
   const fs::path weights = fs::path(model) / "model.safetensors";
   const auto with_header = [&](const std::string& name) {
     const std::string header =
-        nlohmann::json{{name, {{"dtype", many}, {"shape", {1}}, {"data_offsets", {4, 8}}}}}.dump();
+        ringlet::Json{{name, {{"dtype", many}, {"shape", {1}}, {"data_offsets", {4, 8}}}}}.dump();
     std::string length(8, '\0');
     for (std::size_t i = 0; i < 8; ++i)
       length[i] = static_cast<char>(header.size() >> 8 * i & 0xFF);
@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(Fixture,
   short_refusal(with_header(many), "xxx...'");
   const std::string good = read_file(fs::path(model) / "config.json");
   const auto with_type = [&](const std::string& type) {
-    auto config = nlohmann::json::parse(good);
+    auto config = ringlet::Json::parse(good);
     config["model_type"] = type;
     write_file(fs::path(model) / "config.json", config.dump());
     return encode();
@@ -310,13 +310,13 @@ TEST_CASE_FIXTURE(Fixture, "a checkpoint with numbers that contradict each other
   };
   REQUIRE_EQ(train({}).code, 0);
   fs::remove_all(folder / "run/checkpoint-6");
-  const auto good = nlohmann::ordered_json::parse(read_file(state));
+  const auto good = ringlet::Json::parse(read_file(state));
   for (const auto& [key, value] :
        {std::pair("step", "9999"), std::pair("step", "-1"), std::pair("step", "1e30"),
         std::pair("epoch", "1e15"), std::pair("epoch", "1000000000000000"),
         std::pair("step_in_epoch", "3"), std::pair("step_in_epoch", "null")}) {
     auto bad = good;
-    bad[key] = nlohmann::ordered_json::parse(value);
+    bad[key] = ringlet::Json::parse(value);
     write_file(state, bad.dump());
     ringlet::train::checkpoint::write_digests(state.parent_path());
     refuse(train({"--resume"}), {"ringlet: " + state.string() + ": ", key});

@@ -1,6 +1,6 @@
 // The collectives bench, run as a user would.
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 
 TEST_CASE("collectives measures nothing at all, then one element and up") {
@@ -10,10 +10,10 @@ TEST_CASE("collectives measures nothing at all, then one element and up") {
       RINGLET_COLLECTIVES, "-b 0 -e 100 -f 4 --rounds 1 --seconds 0.001 --no-mpi --json " + rows);
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
-  const auto written = nlohmann::json::parse(ringlet::read_file(rows));
+  const auto written = ringlet::Json::parse(ringlet::read_file(rows));
   std::vector<std::int64_t> direct;
   for (const auto& row : written["rows"])
-    if (row["algorithm"] == "direct") direct.push_back(row["bytes"]);
+    if (row["algorithm"] == "direct") direct.push_back(row["bytes"].integer());
   CHECK(direct == std::vector<std::int64_t>{0, 4, 16, 64});
   // The copies are the reference of the other rows.
   for (const auto& row : written["rows"]) CHECK(row.contains("of_copy") == (row["bytes"] > 0));
@@ -30,7 +30,7 @@ TEST_CASE(
   const Outcome all = run_program(RINGLET_COLLECTIVES, few);
   CHECK_EQ(all.code, 0);
   CHECK(contains(all.out, "\nNo in-kernel ring and direct: " + why + ".\n"));
-  CHECK_EQ(nlohmann::json::parse(ringlet::read_file(rows))["left_out"]["in-kernel"], why);
+  CHECK_EQ(ringlet::Json::parse(ringlet::read_file(rows))["left_out"]["in-kernel"], why);
   const Outcome alone = run_program(RINGLET_COLLECTIVES, "--algorithm in-kernel");
   CHECK_EQ(alone.code, 2);
   CHECK_EQ(alone.err, "collectives: --algorithm in-kernel: " + why + "\n");

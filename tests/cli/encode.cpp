@@ -1,9 +1,9 @@
 // `ringlet encode` on the small published-style models of tests/oracles.
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/npy.h"
@@ -34,11 +34,11 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   std::istringstream lines(ringlet::read_file(folder / "e.jsonl"));
   std::vector<std::string> texts;
   for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line);
+    const auto json = ringlet::Json::parse(line);
     CHECK_EQ(json.size(), 2);
     CHECK(json["embedding"].get<std::vector<float>>() ==
           expected[static_cast<std::int64_t>(texts.size())].to_vector());
-    texts.push_back(json["text"]);
+    texts.push_back(json["text"].text());
   }
   CHECK(texts == std::vector<std::string>{"A dog \"runs\".", "", "Zwei Hunde, \xc3\xa4hnlich."});
 
@@ -48,13 +48,14 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   if (ringlet::default_device().type == ringlet::DeviceType::cpu)
     CHECK(ringlet::read_file(folder / "more.jsonl") == ringlet::read_file(folder / "e.jsonl"));
 
-  const auto summary = nlohmann::json::parse(encode("e.npy", {"--json"}).out);
+  const auto summary = ringlet::Json::parse(encode("e.npy", {"--json"}).out);
   CHECK_EQ(summary["texts"], 3);
   CHECK_EQ(summary["dimension"], 32);
-  const double seconds = summary["seconds"], tokenizing_s = summary["tokenizing_s"];
+  const double seconds = summary["seconds"].number(),
+               tokenizing_s = summary["tokenizing_s"].number();
   CHECK(tokenizing_s > 0);
   CHECK(tokenizing_s < seconds);
-  CHECK_EQ(summary["texts_per_s"], doctest::Approx(3 / seconds));
+  CHECK_EQ(summary["texts_per_s"].number(), doctest::Approx(3 / seconds));
   check_refused(encode("x.npy", "--threads-per-device 0"),
                 "--threads-per-device: expected a whole number from 1 to 4096, found '0'");
 }
@@ -115,7 +116,7 @@ TEST_CASE("weights without use are named in one line, a key without effect in an
   CHECK_EQ(errors(), line + " cls.predictions.bias" + pooler);
 
   const std::string config = (model / "config.json").string();
-  nlohmann::json json = nlohmann::json::parse(ringlet::read_file(config));
+  ringlet::Json json = ringlet::Json::parse(ringlet::read_file(config));
   json["rope_theta"] = 10000;
   ringlet::write_file(config, json.dump());
   CHECK_EQ(errors(), config + ": 'rope_theta': the key has no effect here\n" + line +
@@ -195,8 +196,8 @@ TEST_CASE("a table is read by its columns, and its rows keep their places and id
   std::istringstream rows(ringlet::read_file(folder / "table.jsonl"));
   std::string row;
   std::getline(rows, row);
-  CHECK_EQ(nlohmann::json::parse(row)["id"], "x");
-  CHECK_EQ(nlohmann::json::parse(row)["text"], "a dog");
+  CHECK_EQ(ringlet::Json::parse(row)["id"], "x");
+  CHECK_EQ(ringlet::Json::parse(row)["text"], "a dog");
 
   const std::string pairs = written("pairs.csv", "sentence1,sentence2\na,b\n");
   check_refused(encode(pairs, "x.npy"), pairs + ":1: expected a column text");

@@ -1,7 +1,7 @@
 // `ringlet evaluate` on the small MPNet of tests/oracles, and its errors.
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 
 namespace {
@@ -26,23 +26,23 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate prints a table, or one JSON object") {
   REQUIRE_EQ(table.code, 0);
   CHECK_EQ(table.out.find("2 pairs of " + data + "\n"), 0);
   CHECK(contains(table.out, "spearman_cosine      1.0000\n"));
-  const auto json = nlohmann::json::parse(evaluate(pairs, {"--json"}).out);
+  const auto json = ringlet::Json::parse(evaluate(pairs, {"--json"}).out);
   CHECK_EQ(json["rows"], 2);
-  CHECK(json["spearman_cosine"] == doctest::Approx(1));
+  CHECK(json["spearman_cosine"].number() == doctest::Approx(1));
 }
 
 TEST_CASE_FIXTURE(ScoredPairs, "evaluate cuts embeddings as the folder's truncate_dim does") {
   const std::string pairs = "a dog runs,a dog,1\na dog runs,the cat,0\nthe cat,a cat,0.5\n";
-  const auto cut = nlohmann::json::parse(evaluate(pairs, {"--json", "--truncate-dim", "3"}).out);
+  const auto cut = ringlet::Json::parse(evaluate(pairs, {"--json", "--truncate-dim", "3"}).out);
   const std::string model = (folder / "model").string();
   std::filesystem::copy(ringlet::tests_file("oracles/mpnet"), model,
                         std::filesystem::copy_options::recursive);
   ringlet::write_file(model + "/config_sentence_transformers.json", R"({"truncate_dim": 3})");
   const auto own =
-      nlohmann::json::parse(run(str("evaluate --model ", model, " --data ", data, " --json")).out);
+      ringlet::Json::parse(run(str("evaluate --model ", model, " --data ", data, " --json")).out);
   CHECK_EQ(cut, own);
   CHECK(cut["pearson_cosine"] !=
-        nlohmann::json::parse(evaluate(pairs, {"--json"}).out)["pearson_cosine"]);
+        ringlet::Json::parse(evaluate(pairs, {"--json"}).out)["pearson_cosine"]);
   check_refused(evaluate(pairs, {"--truncate-dim", "33"}),
                 "--truncate-dim 33: the model's embeddings have 32 numbers");
 }

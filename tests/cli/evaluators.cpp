@@ -1,8 +1,8 @@
 // The evaluators of `ringlet evaluate` and `ringlet train --eval`, picked by the columns of files.
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 
@@ -43,11 +43,11 @@ struct Files {
   Words command(const std::string& data) const {
     return str("evaluate --model ", ringlet::tests_file("oracles/bert"), " --data ", path(data));
   }
-  nlohmann::json evaluate(const std::string& data, const Words& more = {}) const {
+  ringlet::Json evaluate(const std::string& data, const Words& more = {}) const {
     const Outcome outcome = run(command(data) + more + Words{"--json"});
     INFO(outcome.err);
     REQUIRE_EQ(outcome.code, 0);
-    return nlohmann::json::parse(outcome.out);
+    return ringlet::Json::parse(outcome.out);
   }
 };
 
@@ -202,7 +202,7 @@ TEST_CASE_FIXTURE(Files, "train evaluates by the columns of --eval, and evaluate
                                       path(data), " --json --name ", name));
       INFO(outcome.err);
       REQUIRE_EQ(outcome.code, 0);
-      const auto found = nlohmann::json::parse(outcome.out);
+      const auto found = ringlet::Json::parse(outcome.out);
       CHECK_EQ(found[figure], trained.back());
       if (data == "pairs.csv") CHECK_EQ(found["evaluator"], evaluator);
     }

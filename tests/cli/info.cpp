@@ -1,10 +1,10 @@
 #include <unistd.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 
 TEST_SUITE_BEGIN("host");
@@ -13,17 +13,17 @@ TEST_CASE("info tells the devices, the processor's features, the kernels and the
   const Outcome outcome = run("info --json");
   REQUIRE_EQ(outcome.code, 0);
   CHECK_EQ(outcome.err, "");
-  const auto info = nlohmann::json::parse(outcome.out);
+  const auto info = ringlet::Json::parse(outcome.out);
   CHECK_EQ(info["devices"][0]["name"], "cpu:0");
   CHECK(info["devices"][0]["threads"] >= 1);
   CHECK(info["memory_bytes"] > 0);
   for (const char* memory : {"private", "shared"}) {
-    const std::int64_t page = info["page_bytes"][memory];
+    const std::int64_t page = info["page_bytes"][memory].integer();
     CHECK((page == sysconf(_SC_PAGE_SIZE) || page == 2 << 20));
   }
   for (const char* header_only : {"CLI11", "nlohmann-json"})
     CHECK(info["libraries"].contains(header_only));
-  const std::string kernels = info["kernels"];
+  const std::string kernels = info["kernels"].text();
   const auto& features = info["processor"]["features"];
   const auto has = [&](const char* name) {
     return std::find(features.begin(), features.end(), name) != features.end();
@@ -43,7 +43,7 @@ TEST_CASE("info lists every library that the program is linked with") {
       {"fmt", "fmt"},         {"crypto", "OpenSSL"},      {"gloo", "gloo"},
       {"minizip", "minizip"}, {"tomlplusplus", "toml++"}, {"utf8proc", "utf8proc"},
       {"z", "zlib"}};
-  const auto listed = nlohmann::json::parse(run("info --json").out)["libraries"];
+  const auto listed = ringlet::Json::parse(run("info --json").out)["libraries"];
   std::istringstream sections(run_program("readelf", {"-d", ringlet_program()}).out);
   std::set<std::string> linked;
   for (std::string line; std::getline(sections, line);)
@@ -61,7 +61,7 @@ TEST_CASE("info lists every library that the program is linked with") {
 }
 
 TEST_CASE("info says what there is of CUDA, and plainly where there is none") {
-  const auto info = nlohmann::json::parse(run("info --json").out);
+  const auto info = ringlet::Json::parse(run("info --json").out);
   const std::string text = run({"info"}).out;
   std::size_t gpus = 0;
   for (const auto& device : info["devices"]) gpus += device.contains("compute_capability");
@@ -74,7 +74,7 @@ TEST_CASE("info says what there is of CUDA, and plainly where there is none") {
     CHECK_EQ(gpus, 0);
     CHECK(contains(text, "CUDA       none: this build has no kernels for GPUs\n"));
   } else {
-    CHECK(contains(text, "CUDA       built with " + std::string(info["cuda"]["toolkit"])));
+    CHECK(contains(text, "CUDA       built with " + info["cuda"]["toolkit"].text()));
     CHECK_EQ(info["cuda"]["cublas"] == "", gpus == 0);
   }
 }

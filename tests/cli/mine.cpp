@@ -1,15 +1,14 @@
 // `ringlet mine` and `ringlet search` on the small published-style models of tests/oracles.
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/train/data/readers.h"
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 namespace {
 
@@ -22,12 +21,12 @@ const char* const kMiningPairs =
     "A man is playing a guitar.,\"He plays, it seems.\"\n"
     "The train leaves.,A train is leaving the station.\n";
 
-std::vector<json> rows_of_jsonl(const fs::path& file) {
-  std::vector<json> rows;
+std::vector<ringlet::Json> rows_of_jsonl(const fs::path& file) {
+  std::vector<ringlet::Json> rows;
   const std::string text = ringlet::read_file(file);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
-    rows.push_back(json::parse(text.substr(begin, end - begin)));
+    rows.push_back(ringlet::Json::parse(text.substr(begin, end - begin)));
     begin = end + 1;
   }
   return rows;
@@ -58,21 +57,21 @@ TEST_CASE("each format holds the same negatives, and train reads it") {
   job.mine("tuples.jsonl", "--num-negatives 2 --output-scores --output-format n-tuple");
   job.mine("pairs.jsonl", "--num-negatives 2 --output-format labeled-pair");
   job.mine("scores.jsonl", "--num-negatives 2 --output-format labeled-pair --output-scores");
-  const std::vector<json> triplets = rows_of_jsonl(job.folder / "triplets.jsonl"),
-                          tuples = rows_of_jsonl(job.folder / "tuples.jsonl"),
-                          pairs = rows_of_jsonl(job.folder / "pairs.jsonl"),
-                          scores = rows_of_jsonl(job.folder / "scores.jsonl");
+  const std::vector<ringlet::Json> triplets = rows_of_jsonl(job.folder / "triplets.jsonl"),
+                                   tuples = rows_of_jsonl(job.folder / "tuples.jsonl"),
+                                   pairs = rows_of_jsonl(job.folder / "pairs.jsonl"),
+                                   scores = rows_of_jsonl(job.folder / "scores.jsonl");
   REQUIRE_EQ(triplets.size(), 8);  // 4 positives, 2 negatives
   REQUIRE_EQ(tuples.size(), 4);
   REQUIRE_EQ(pairs.size(), 4 + 3 * 2);
   REQUIRE_EQ(scores.size(), pairs.size());
   for (std::size_t i = 0; i < tuples.size(); ++i) {
-    const json &first = triplets[2 * i], &second = triplets[2 * i + 1];
+    const ringlet::Json &first = triplets[2 * i], &second = triplets[2 * i + 1];
     CHECK_EQ(tuples[i]["anchor"], first["anchor"]);
     CHECK_EQ(tuples[i]["positive"], second["positive"]);
     CHECK_EQ(tuples[i]["negative_1"], first["negative"]);
     CHECK_EQ(tuples[i]["negative_2"], second["negative"]);
-    const json both{first["scores"][0], first["scores"][1], second["scores"][1]};
+    const ringlet::Json both{first["scores"][0], first["scores"][1], second["scores"][1]};
     CHECK_EQ(tuples[i]["scores"], both);
     CHECK_GE(first["scores"][1], second["scores"][1]);
   }
@@ -101,7 +100,7 @@ TEST_CASE("CSV holds the rows of JSON lines, also texts with commas and quotes")
   job.mine("mined.csv", more);
   job.mine("mined.jsonl", more);
   const auto csv = ringlet::train::read_dataset(job.folder / "mined.csv");
-  const std::vector<json> rows = rows_of_jsonl(job.folder / "mined.jsonl");
+  const std::vector<ringlet::Json> rows = rows_of_jsonl(job.folder / "mined.jsonl");
   REQUIRE_EQ(csv.size(), rows.size());
   bool found = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -152,7 +151,7 @@ TEST_CASE("a text of the corpus that is a positive but for its ends is no negati
   ringlet::write_file(job.folder / "corpus.txt", "\n The dogs are running. \nA cat.\n");
   job.mine("mined.jsonl", "--num-negatives 5 --corpus " + job.path("corpus.txt"));
   std::set<std::string> negatives;
-  for (const json& row : rows_of_jsonl(job.folder / "mined.jsonl")) {
+  for (const ringlet::Json& row : rows_of_jsonl(job.folder / "mined.jsonl")) {
     negatives.insert(row["negative"].get<std::string>());
     if (row["anchor"] == "Two dogs run.") CHECK_NE(row["negative"], " The dogs are running. ");
   }
@@ -176,7 +175,7 @@ TEST_CASE("search gives the best documents of each query, with their ids") {
   CHECK_EQ(search("--top-k 1"),
            "It, rains.\n  1.0000  c  It, rains.\nTwo dogs run.\n  1.0000  b  Two dogs run.\n");
   CHECK_EQ(search("--top-k 5 --output " + (folder / "hits.jsonl").string()), "");
-  const std::vector<json> hits = rows_of_jsonl(folder / "hits.jsonl");
+  const std::vector<ringlet::Json> hits = rows_of_jsonl(folder / "hits.jsonl");
   REQUIRE_EQ(hits.size(), 6);
   CHECK_EQ(hits[3]["query-id"], "1");
   CHECK_EQ(hits[3]["corpus-id"], "b");
@@ -276,9 +275,9 @@ TEST_CASE("an anchor may be its own negative, and the summary says so") {
   const Outcome outcome =
       job.mine("mined.jsonl", "--num-negatives 1 --corpus " + job.path("corpus.txt"));
   CHECK(contains(outcome.out, "1 of 3 anchors have their own text as a negative\n"));
-  const std::vector<json> rows = rows_of_jsonl(job.folder / "mined.jsonl");
-  CHECK(
-      std::ranges::any_of(rows, [](const json& row) { return row["anchor"] == row["negative"]; }));
+  const std::vector<ringlet::Json> rows = rows_of_jsonl(job.folder / "mined.jsonl");
+  CHECK(std::ranges::any_of(
+      rows, [](const ringlet::Json& row) { return row["anchor"] == row["negative"]; }));
 }
 
 TEST_CASE("mine and search refuse files and options that do not fit, and write nothing") {

@@ -1,7 +1,7 @@
 // Pooling and prompts by the command line.
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/tests/npy.h"
 
@@ -42,8 +42,8 @@ struct PairTraining {
   }
 };
 
-nlohmann::json json_of(const fs::path& file) {
-  return nlohmann::json::parse(ringlet::read_file(file));
+ringlet::Json json_of(const fs::path& file) {
+  return ringlet::Json::parse(ringlet::read_file(file));
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/trace.h"
 
@@ -19,8 +19,8 @@ namespace {
 /// A short run and its JSON.
 struct Measured {
   Outcome outcome;
-  nlohmann::ordered_json json;
-  const nlohmann::ordered_json& row() const { return json["rows"].at(0); }
+  ringlet::Json json;
+  const ringlet::Json& row() const { return json["rows"].at(0); }
 };
 Measured measured(const TemporaryFolder& folder, const Words& more, const char* devices = "1") {
   const std::string rows = (folder / "rows.json").string();
@@ -35,7 +35,7 @@ Measured measured(const TemporaryFolder& folder, const Words& more, const char* 
   const Outcome outcome = run_program(RINGLET_THROUGHPUT, command + more);
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
-  return {outcome, nlohmann::ordered_json::parse(ringlet::read_file(rows))};
+  return {outcome, ringlet::Json::parse(ringlet::read_file(rows))};
 }
 
 int processors() {
@@ -51,7 +51,7 @@ TEST_CASE("a profile has the kernels, and the waits for data and other devices" 
   const TemporaryFolder folder;
   for (const char* strategy : {"none", "ddp", "fsdp", "dp"}) {
     CAPTURE(strategy);
-    const nlohmann::json row =
+    const ringlet::Json row =
         measured(folder, str("--model tiny --strategy ", strategy, " --profile"), "2").row();
     CHECK(row["kernels"]["attention"]["ms"] > 0);
     CHECK(row["between_kernels_ms"] > 0);
@@ -151,7 +151,8 @@ TEST_CASE("steps in a steady state map no memory and start no thread" *
     const bool whole = row["strategy"] == "none" || row["strategy"] == "ddp";
     REQUIRE_EQ(row.contains("memory_on_paper"), whole);
     if (!whole) continue;
-    const double paper = row["memory_on_paper"]["total"], held = row["memory"]["held"];
+    const double paper = row["memory_on_paper"]["total"].number(),
+                 held = row["memory"]["held"].number();
     CHECK(held >= paper);
     CHECK(held <= 1.2 * paper);
   }
@@ -165,11 +166,11 @@ TEST_CASE("throughput takes the transformer from where modules.json says it is" 
   fs::create_directory(model / "0_Transformer");
   for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"})
     fs::rename(model / file, model / "0_Transformer" / file);
-  nlohmann::json modules = nlohmann::json::parse(ringlet::read_file(model / "modules.json"));
+  ringlet::Json modules = ringlet::Json::parse(ringlet::read_file(model / "modules.json"));
   modules[0]["path"] = "0_Transformer";
   ringlet::write_file(model / "modules.json", modules.dump());
-  const nlohmann::ordered_json row = measured(folder, str("--model ", model.string())).row();
-  CHECK(row["sentences_per_s"] == doctest::Approx(2 * row["pairs_per_s"].get<double>()));
+  const ringlet::Json row = measured(folder, str("--model ", model.string())).row();
+  CHECK(row["sentences_per_s"].number() == doctest::Approx(2 * row["pairs_per_s"].get<double>()));
   std::vector<std::string> times;
   for (const auto& [name, ms] : row["step_ms"].items()) times.push_back(name);
   CHECK(times == std::vector<std::string>{"median", "min", "max", "data", "forward", "backward",
@@ -180,9 +181,9 @@ TEST_CASE("throughput counts all texts of a triplet") {
   const TemporaryFolder folder;
   ringlet::write_file(folder / "triplets.tsv",
                       "anchor\tpositive\tnegative\na\tb\tc\nd\te\tf\ng\th\ti\nj\tk\tl\n");
-  const nlohmann::json row =
+  const ringlet::Json row =
       measured(folder, str("--model tiny --data ", (folder / "triplets.tsv").string())).row();
-  CHECK(row["sentences_per_s"] == doctest::Approx(3 * row["pairs_per_s"].get<double>()));
+  CHECK(row["sentences_per_s"].number() == doctest::Approx(3 * row["pairs_per_s"].get<double>()));
 }
 
 TEST_CASE("the reference's recipe: what it trains, and what transformers' Trainer says it does" *
@@ -208,14 +209,14 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
   CHECK(run.json["cores"] >= 1);
   CHECK_EQ(run.json["date"].get<std::string>().size(), std::string("2000-01-01 00:00 UTC").size());
   CHECK(run.json["load"].is_number());
-  const nlohmann::json& row = run.row();
+  const ringlet::Json& row = run.row();
   CHECK_EQ(row["strategy"], "none");
   CHECK_EQ(row["devices"], 1);
   CHECK_EQ(row["dtype"], "bf16");
   CHECK_EQ(row.contains("speedup"), row["steady"].get<bool>());
   CHECK(row["peak_memory_bytes"] > row["peak_tensor_bytes"]);
   CHECK(row["peak_tensor_bytes"] > 0);
-  CHECK(row["hf_trainer_samples_per_s"] ==
+  CHECK(row["hf_trainer_samples_per_s"].number() ==
         doctest::Approx(12.0 / 8 * row["pairs_per_s"].get<double>()));
   CHECK(row["padded_tokens_per_s"] > row["real_tokens_per_s"]);
   CHECK(row["kernels"].contains("attention"));
@@ -323,12 +324,12 @@ TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would n
 TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has not" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
-  const nlohmann::json row =
+  const ringlet::Json row =
       measured(folder, "--model tiny --strategy dp --threads-per-device 1", "2").row();
   CHECK(row["exposed_ms"] > 0);
   CHECK_FALSE(row.contains("wire_bytes"));
   const TemporaryFolder other;
-  const nlohmann::json ddp =
+  const ringlet::Json ddp =
       measured(other, "--model tiny --strategy ddp --threads-per-device 1", "2").row();
   CHECK(ddp["wire_bytes"] > 0);
 }
@@ -369,7 +370,7 @@ TEST_CASE("throughput measures the device that it is told, and says which") {
   CHECK_EQ(run.json["device"], "cpu:1");
   CHECK_EQ(run.json["transport"], "shm");
   CHECK_EQ(run.json["algorithm"], "auto");
-  const auto info = nlohmann::json::parse(::run("info --json").out);
+  const auto info = ringlet::Json::parse(::run("info --json").out);
   CHECK_EQ(run.json["commit"], info["commit"].get<std::string>());
   CHECK_NE(info["commit"], "");
   CHECK_EQ(run.json["rows"].size(), 3);

@@ -1,11 +1,11 @@
 // The throughput table of ranks that a launcher started: one process per device; only one prints.
 // On a GPU each would need a separate GPU.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 
 TEST_SUITE_BEGIN("host");
@@ -29,13 +29,13 @@ TEST_CASE("under a launcher the ranks of the table are its processes, and one wr
   CHECK_EQ(count(outcome.out, "| devices | pairs/s |"), 1);
   CHECK_EQ(count(outcome.out, "the ranks are the 2 processes of a launcher\n"), 1);
   CHECK_EQ(count(outcome.out, "\n[1] "), 0);
-  const auto table = nlohmann::json::parse(ringlet::read_file(file));
+  const auto table = ringlet::Json::parse(ringlet::read_file(file));
   CHECK_EQ(table["ranks"], "processes");
   CHECK_EQ(table["threads_per_device"], "1");
   CHECK_EQ(table["link"]["ranks"], 2);
   Words strategies;
   for (const auto& row : table["rows"]) {
-    strategies.push_back(row["strategy"]);
+    strategies.push_back(row["strategy"].text());
     CAPTURE(strategies.back());
     CHECK_EQ(row["devices"], strategies.back() == "none" ? 1 : 2);
     CHECK(row["pairs_per_s"] > 0);
@@ -54,7 +54,7 @@ TEST_CASE("processes of a launcher speak as they are told to") {
       launched_table(str("--strategy zero2 --transport gloo --algorithm ring --json ", file));
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
-  const auto table = nlohmann::json::parse(ringlet::read_file(file));
+  const auto table = ringlet::Json::parse(ringlet::read_file(file));
   CHECK_EQ(table["rows"].at(0)["algorithm"], "ring over gloo");
 }
 #endif

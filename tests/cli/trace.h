@@ -5,23 +5,24 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 
 /// A trace file: complete events, which are nested or disjoint within a thread, and names.
 struct Trace {
   explicit Trace(const std::string& file) {
-    const auto events = nlohmann::json::parse(ringlet::read_file(file))["traceEvents"];
+    const auto events = ringlet::Json::parse(ringlet::read_file(file))["traceEvents"];
     std::set<std::pair<int, int>> named;
     for (const auto& event : events) {
       if (event["ph"] == "M") {
-        if (event["name"] == "process_name") processes.push_back(event["args"]["name"]);
-        if (event["name"] == "thread_name") named.emplace(event["pid"], event["tid"]);
+        if (event["name"] == "process_name") processes.push_back(event["args"]["name"].text());
+        if (event["name"] == "thread_name")
+          named.emplace(event["pid"].get<int>(), event["tid"].get<int>());
         continue;
       }
       CHECK_EQ(event["ph"], "X");
@@ -39,8 +40,8 @@ struct Trace {
     std::map<int, double> ms;
     for (const auto& event : complete)
       if (event["cat"] == kind && (name.empty() || event["name"] == name) &&
-          processes.at(event["pid"]).starts_with(strategy + ", "))
-        ms[event["pid"]] += event["dur"].get<double>() / 1e3;
+          processes.at(event["pid"].get<std::size_t>()).starts_with(strategy + ", "))
+        ms[event["pid"].get<int>()] += event["dur"].get<double>() / 1e3;
     double most = 0;
     for (const auto& rank : ms) most = std::max(most, rank.second);
     return most;
@@ -49,8 +50,9 @@ struct Trace {
   /// The events of this kind and name in a process, such as "ddp, rank 0".
   auto number_of(const std::string& process, const std::string& kind,
                  const std::string& name) const {
-    return std::ranges::count_if(complete, [&](const auto& event) {
-      return event["cat"] == kind && event["name"] == name && processes.at(event["pid"]) == process;
+    return std::ranges::count_if(complete, [&](const ringlet::Json& event) {
+      return event["cat"] == kind && event["name"] == name &&
+             processes.at(event["pid"].get<std::size_t>()) == process;
     });
   }
 
@@ -62,7 +64,8 @@ struct Trace {
     std::vector<std::pair<double, double>> spans;
     for (const auto& event : complete)
       if (event["pid"] == thread.first && event["tid"] == thread.second)
-        spans.emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+        spans.emplace_back(event["ts"].number(),
+                           event["ts"].get<double>() + event["dur"].get<double>());
     std::ranges::sort(spans, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     });
@@ -74,5 +77,5 @@ struct Trace {
     }
   }
 
-  std::vector<nlohmann::json> complete;
+  std::vector<ringlet::Json> complete;
 };

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
@@ -82,7 +82,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
   const Outcome score =
       run(str("evaluate --model ", model, " --data ", (folder / "pairs.csv").string(), " --json"));
   REQUIRE_EQ(score.code, 0);
-  CHECK(nlohmann::json::parse(score.out)["spearman_cosine"] == doctest::Approx(1));
+  CHECK(ringlet::Json::parse(score.out)["spearman_cosine"].number() == doctest::Approx(1));
 }
 
 TEST_CASE("similarities come to order pairs better than those of random weights") {
@@ -234,7 +234,7 @@ TEST_CASE("closed standard streams do not become files of the run") {
   CHECK_EQ(run_program("sh", closed + tiny_training(output, 3)).code, 0);
   CHECK(fs::exists(output / "model"));
   std::istringstream lines(ringlet::read_file(output / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) CHECK(nlohmann::json::accept(line));
+  for (std::string line; std::getline(lines, line);) CHECK(ringlet::Json::try_parse(line));
 }
 
 TEST_CASE("a run that ended before its first checkpoint is started again in its folder") {
@@ -288,7 +288,7 @@ TEST_CASE("scores of tables go up to the score scale, classes to a thousand unle
   const Outcome score = run(str("evaluate --model ", (folder / "out/model").string(), " --data ",
                                 sts, " --score-scale 5 --json"));
   CHECK_EQ(score.code, 0);
-  CHECK_EQ(nlohmann::json::parse(score.out)["rows"], 3);
+  CHECK_EQ(ringlet::Json::parse(score.out)["rows"], 3);
 
   ringlet::write_file(folder / "ids.csv", "sentence1,sentence2,label\na,b,0\nc,d,1000\n");
   const std::string ids = (folder / "ids.csv").string();
@@ -539,7 +539,7 @@ TEST_CASE("a student learns the embeddings of its teacher, under each strategy a
     const Outcome outcome =
         run(str("evaluate --model ", model, " --data ", texts, " --teacher ", teacher, " --json"));
     REQUIRE_EQ(outcome.code, 0);
-    return -nlohmann::json::parse(outcome.out)["negative_mse"].get<double>();
+    return -ringlet::Json::parse(outcome.out)["negative_mse"].get<double>();
   };
   const auto train = [&](const std::string& more) {
     fs::remove_all(folder / "out");

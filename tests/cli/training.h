@@ -2,12 +2,12 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/files.h"
 
@@ -42,8 +42,8 @@ inline std::vector<double> column(const std::filesystem::path& metrics, const st
   std::vector<double> values;
   std::istringstream lines(ringlet::read_file(metrics));
   for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line);
-    if (json.contains(key)) values.push_back(json[key]);
+    const auto json = ringlet::Json::parse(line);
+    if (json.contains(key)) values.push_back(json[key].number());
   }
   return values;
 }

@@ -130,7 +130,7 @@ TEST_CASE("bad files are named with what is wrong") {
   CHECK(error(R"({"__metadata__":null})", 0).empty());
   CHECK(error("{} ", 1) == "tensors cover 0 of 1 bytes of data");
   CHECK(error("[]", 0) == "expected a JSON object");
-  CHECK(error("{\"a\":", 0).starts_with("header: "));
+  CHECK(error("{\"a\":", 0).starts_with("expected JSON: "));
   CHECK(error(R"({"a":3})", 0) == "tensor 'a': expected an object");
   CHECK(error(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,3]}})", 3) ==
         "tensor 'a': its shape needs 2 bytes, data_offsets give 3");

@@ -1,12 +1,11 @@
 // Encoders by the differences from BERT's: names of keys and tensors, sizes, dropout.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "../device.h"
 #include "../files.h"
 #include "oracle_batch.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/encoder_layer.h"
 
@@ -20,15 +19,14 @@ TEST_CASE("every family is saved as it was loaded") {
     const TemporaryFolder folder;
     encoder.save(folder.path());
     const auto read = [](const std::filesystem::path& path) {
-      return nlohmann::json::parse(read_file(path));
+      return Json::parse(read_file(path));
     };
     const auto original = read(std::filesystem::path(oracle_folder()) / name / "config.json");
     const auto saved = read(folder / "config.json");
-    for (const auto& item : saved.items()) {
-      const std::string& key = item.key();
+    for (const auto& [key, value] : saved.items()) {
       CAPTURE(key);
       if (key != "torch_dtype" && key != "bos_token_id" && key != "eos_token_id")
-        CHECK(item.value() == original.at(key));
+        CHECK(value == original.at(key));
     }
     const SentenceEncoder again = SentenceEncoder::from_pretrained(folder.path());
     CHECK(again.max_seq_length() == encoder.max_seq_length());

@@ -1,5 +1,6 @@
 // Published folders in the common layouts: each gives the oracle's embeddings.
 #include "ringlet/models/folder.h"
+#include "ringlet/core/io/json.h"
 
 #include <doctest/doctest.h>
 
@@ -70,7 +71,7 @@ TEST_CASE("the layout of version 2: 0_Transformer, a flag for each pooling mode"
                                            {"pooling_mode_cls_token", name == "bert"},
                                            {"pooling_mode_max_tokens", false},
                                            {"pooling_mode_mean_sqrt_len_tokens", false}});
-    nlohmann::json modules{module("Transformer", "0_Transformer"), module("Pooling", "1_Pooling")};
+    Json modules{module("Transformer", "0_Transformer"), module("Pooling", "1_Pooling")};
     if (name == "mpnet") modules.push_back(module("Normalize", "2_Normalize"));
     folder.write("modules.json", modules);
 
@@ -95,7 +96,7 @@ TEST_CASE("bf16 weights are read as the f32 that they are, shards as one file") 
 
   const ModelFolder sharded("mpnet");
   NamedTensors shards[2];
-  nlohmann::json map;
+  Json map;
   {
     const SafeTensors file = SafeTensors::open(sharded / "model.safetensors");
     for (const std::string& name : file.names()) {
@@ -132,11 +133,10 @@ TEST_CASE("modules and pooling modes that are not known are refused by name") {
 }
 
 TEST_CASE("modules that are not supported are refused by position") {
-  const nlohmann::json transformer = module("Transformer", ""),
-                       pooling = module("Pooling", "1_Pooling"),
-                       normalize = module("Normalize", "2_Normalize");
+  const Json transformer = module("Transformer", ""), pooling = module("Pooling", "1_Pooling"),
+             normalize = module("Normalize", "2_Normalize");
   const ModelFolder folder("mpnet");
-  const auto refused = [&](const nlohmann::json& modules, const std::string& line) {
+  const auto refused = [&](const Json& modules, const std::string& line) {
     folder.write("modules.json", modules);
     check_refused(folder, "modules.json", line);
   };
@@ -146,15 +146,14 @@ TEST_CASE("modules that are not supported are refused by position") {
   // In Python the first of these changes embeddings by 0.8 of the largest value; the second one
   // fails.
   refused({transformer, normalize, pooling}, "module 1: " + unsupported("Normalize", "Pooling"));
-  refused(nlohmann::json::array({transformer}),
-          "expected Pooling as module 1, the list ends before it");
+  refused(Json::array({transformer}), "expected Pooling as module 1, the list ends before it");
   refused({pooling, transformer}, "module 0: " + unsupported("Pooling", "Transformer"));
   refused({transformer, pooling, normalize, module("CNN", "3_CNN")},
           "module 3: " + unsupported("CNN", "Dense, Dropout, LayerNorm or Normalize"));
-  nlohmann::json custom = pooling;
+  Json custom = pooling;
   custom["type"] = "custom.Pooling";
   refused({transformer, custom}, "module 1: " + unsupported("custom.Pooling", "Pooling"));
-  nlohmann::json same_name = pooling;
+  Json same_name = pooling;
   same_name["name"] = "Transformer";
   refused({transformer, same_name}, "module 1: a module before it has the name 'Transformer', too");
   for (const std::string path : {"/1_Pooling", "../1_Pooling"})
@@ -167,7 +166,7 @@ TEST_CASE("modules that are not supported are refused by position") {
 TEST_CASE("keys of published folders are not named") {
   // Keys of bert-base-uncased, MiniLM, multilingual BERT, e5, bge, gte and transformers 5.23's
   // defaults.
-  const nlohmann::json published = nlohmann::json::parse(R"({
+  const Json published = Json::parse(R"({
     "_name_or_path": "nreimers/MiniLM-L6-H384-uncased", "architectures": ["BertModel"],
     "attention_probs_dropout_prob": 0.1, "gradient_checkpointing": false, "hidden_act": "gelu",
     "hidden_dropout_prob": 0.1, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
@@ -186,7 +185,7 @@ TEST_CASE("keys of published folders are not named") {
   folder.write("config_sentence_transformers.json",
                {{"__version__", {{"sentence_transformers", "2.0.0"}}}});
   folder.write("sentence_bert_config.json", {{"max_seq_length", 64}, {"do_lower_case", false}});
-  nlohmann::json pooling{{"word_embedding_dimension", 384}, {"include_prompt", true}};
+  Json pooling{{"word_embedding_dimension", 384}, {"include_prompt", true}};
   for (const char* mode : {"cls_token", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens",
                            "lasttoken", "mean_tokens"})
     pooling[str("pooling_mode_", mode)] = mode == std::string("mean_tokens");
@@ -198,7 +197,7 @@ TEST_CASE("files beside the usual ones that Python follows are followed or refus
   const ModelFolder folder("mpnet");
   folder.write("sentence_roberta_config.json", {{"max_seq_length", 12}});
   check_same(folder.load(), load("mpnet"));  // after sentence_bert_config.json
-  folder.write("sentence_bert_config.json", nlohmann::json::object());
+  folder.write("sentence_bert_config.json", Json::object());
   CHECK(folder.load().max_seq_length() == 12);
   folder.write("adapter_config.json", {{"peft_type", "LORA"}});
   check_refused(folder, "adapter_config.json",
@@ -207,9 +206,9 @@ TEST_CASE("files beside the usual ones that Python follows are followed or refus
 
 TEST_CASE("sentence_bert_config.json: arguments of the tokenizer and its calls, as in Python") {
   const std::string path = ringlet::tests_file("oracles/tokenizer/sentence_settings.json");
-  const auto oracle = nlohmann::json::parse(read_file(path));
+  const auto oracle = Json::parse(read_file(path));
   const auto texts = oracle.at("texts").get<std::vector<std::string>>();
-  for (const nlohmann::json& entry : oracle.at("cases")) {
+  for (const Json& entry : oracle.at("cases")) {
     INFO(entry.at("change").dump());
     const ModelFolder folder("bert");
     folder.set("sentence_bert_config.json", entry.at("change"));
@@ -258,10 +257,10 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
 
   struct Refusal {
     const char *file, *key;
-    nlohmann::json value;
+    Json value;
     const char* expected;
   };
-  const nlohmann::json some{{"0", nlohmann::json::array({1})}};
+  const Json some{{"0", Json::array({1})}};
   for (const auto& [file, key, value, supported] : {
            // In Python a decoder is causal: changes embeddings by 0.29 of the largest value.
            Refusal{"config.json", "is_decoder", true, "false"},
@@ -285,7 +284,7 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
     check_refused(other, file,
                   str(key, " ", value.dump(), " is not supported; expected ", supported));
     // The default, or no value, requests the existing behaviour.
-    other.set(file, {{key, nlohmann::json::parse(supported)}});
+    other.set(file, {{key, Json::parse(supported)}});
     check_same(other.load(), load("bert"));
     other.set(file, {{key, nullptr}});
     CHECK(keys(other.load()).empty());
@@ -295,13 +294,13 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
 TEST_CASE("unknown keys of an added token or of one with a role are named") {
   const ModelFolder folder("bert");
   const std::string file = (folder / "tokenizer_config.json").string();
-  const nlohmann::json token{{"content", "[MASK]"}, {"__type", "AddedToken"}, {"new_key", 1}};
+  const Json token{{"content", "[MASK]"}, {"__type", "AddedToken"}, {"new_key", 1}};
   folder.set("tokenizer_config.json", {{"mask_token", token},
-                                       {"extra_special_tokens", nlohmann::json::array({token})},
+                                       {"extra_special_tokens", Json::array({token})},
                                        {"added_tokens_decoder", {{"4", token}}}});
-  const std::vector<std::string> expected{file + ": 'mask_token.new_key'",
-                                          file + ": 'added_tokens_decoder.4.new_key'",
-                                          file + ": 'extra_special_tokens[0].new_key'"};
+  const std::vector<std::string> expected{file + ": mask_token: 'new_key'",
+                                          file + ": added_tokens_decoder.4: 'new_key'",
+                                          file + ": extra_special_tokens[0]: 'new_key'"};
   CHECK(keys(folder.load()) == expected);
   std::vector<std::string> of_tokenizer;
   Tokenizer::from_pretrained(folder.path(), &of_tokenizer);
@@ -310,7 +309,7 @@ TEST_CASE("unknown keys of an added token or of one with a role are named") {
 
 TEST_CASE("a dtype other than f32, in which Python computes, is named; as an argument refused") {
   const ModelFolder folder("bert");
-  const auto check_named = [&](const nlohmann::json& dtype, const nlohmann::json& torch_dtype,
+  const auto check_named = [&](const Json& dtype, const Json& torch_dtype,
                                const std::string& expected) {
     CAPTURE(dtype.dump());
     CAPTURE(torch_dtype.dump());
@@ -395,7 +394,7 @@ TEST_CASE("truncate_dim cuts embeddings after normalisation, and survives saving
     check_close(encoder.encode(oracle_sentences()), expected, 1e-5);
     const TemporaryFolder saved;
     encoder.save(saved / "model");
-    CHECK(nlohmann::json::parse(read_file(
+    CHECK(Json::parse(read_file(
               saved / "model/config_sentence_transformers.json"))["truncate_dim"] == columns);
   }
   const ModelFolder folder("mpnet");
@@ -406,15 +405,15 @@ TEST_CASE("truncate_dim cuts embeddings after normalisation, and survives saving
 
 TEST_CASE("the default prompt goes before every text that is embedded, and survives saving") {
   const ModelFolder folder("mpnet");
-  const nlohmann::json prompts{{"query", "a question: "}, {"passage", ""}};
-  const auto set = [&](const nlohmann::json& name) {
+  const Json prompts{{"query", "a question: "}, {"passage", ""}};
+  const auto set = [&](const Json& name) {
     folder.write(
         "config_sentence_transformers.json",
         {{"prompts", prompts}, {"default_prompt_name", name}, {"similarity_fn_name", "dot"}});
   };
   const SentenceEncoder plain = load("mpnet");
   for (const char* without : {"", "passage"}) {
-    set(*without ? nlohmann::json(without) : nlohmann::json());
+    set(*without ? Json(without) : Json());
     check_same(folder.load(), plain);
   }
   set("query");
@@ -428,8 +427,7 @@ TEST_CASE("the default prompt goes before every text that is embedded, and survi
   encoder.save(saved / "model");
   CHECK(SentenceEncoder::from_pretrained(saved / "model").encode(oracle_sentences()).to_vector() ==
         expected);
-  const auto config =
-      nlohmann::json::parse(read_file(saved / "model/config_sentence_transformers.json"));
+  const auto config = Json::parse(read_file(saved / "model/config_sentence_transformers.json"));
   CHECK(config["prompts"] == prompts);
   CHECK(config["default_prompt_name"] == "query");
   CHECK(config["similarity_fn_name"] == "dot");
@@ -447,8 +445,7 @@ TEST_CASE("the default prompt goes before every text that is embedded, and survi
                 "include_prompt: false is not supported with a default prompt ('query')");
   set("passage");  // nothing to exclude
   folder.load().save(saved / "model");
-  CHECK(nlohmann::json::parse(read_file(saved / "model/1_Pooling/config.json"))["include_prompt"] ==
-        false);
+  CHECK(Json::parse(read_file(saved / "model/1_Pooling/config.json"))["include_prompt"] == false);
 }
 
 TEST_CASE("lower-casing that the tokenizer does not do is refused") {
@@ -456,7 +453,7 @@ TEST_CASE("lower-casing that the tokenizer does not do is refused") {
   folder.write("sentence_bert_config.json", {{"do_lower_case", true}});
   check_same(folder.load(), load("bert"));  // its tokenizer does
   for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) {
-    nlohmann::json json = folder.read(file);
+    Json json = folder.read(file);
     (json.contains("normalizer") ? json["normalizer"]["lowercase"] : json["do_lower_case"]) = false;
     folder.write(file, json);
   }
@@ -481,37 +478,34 @@ TEST_CASE("the folder written is what Sentence Transformers reads, word for word
       const TemporaryFolder folder;
       const fs::path path = folder / "model";
       encoder.save(path);
-      const auto read = [&](const char* file) {
-        return nlohmann::json::parse(read_file(path / file));
-      };
+      const auto read = [&](const char* file) { return Json::parse(read_file(path / file)); };
 
       const std::string types = "sentence_transformers.models.";
-      nlohmann::json modules{
-          {{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", types + "Transformer"}},
-          {{"idx", 1}, {"name", "1"}, {"path", "1_Pooling"}, {"type", types + "Pooling"}}};
+      Json modules{{{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", types + "Transformer"}},
+                   {{"idx", 1}, {"name", "1"}, {"path", "1_Pooling"}, {"type", types + "Pooling"}}};
       if (normalize)
         modules.push_back(
             {{"idx", 2}, {"name", "2"}, {"path", "2_Normalize"}, {"type", types + "Normalize"}});
       CHECK(read("modules.json") == modules);
       CHECK(fs::is_directory(path / "2_Normalize") == normalize);
 
-      nlohmann::json pooled{{"word_embedding_dimension", 32},
-                            {"pooling_mode_cls_token", false},
-                            {"pooling_mode_mean_tokens", false},
-                            {"pooling_mode_max_tokens", false},
-                            {"pooling_mode_mean_sqrt_len_tokens", false},
-                            {"pooling_mode_weightedmean_tokens", false},
-                            {"pooling_mode_lasttoken", false},
-                            {"include_prompt", true}};
+      Json pooled{{"word_embedding_dimension", 32},
+                  {"pooling_mode_cls_token", false},
+                  {"pooling_mode_mean_tokens", false},
+                  {"pooling_mode_max_tokens", false},
+                  {"pooling_mode_mean_sqrt_len_tokens", false},
+                  {"pooling_mode_weightedmean_tokens", false},
+                  {"pooling_mode_lasttoken", false},
+                  {"include_prompt", true}};
       pooled[flag] = true;
       CHECK(read("1_Pooling/config.json") == pooled);
       CHECK(read("sentence_bert_config.json") ==
-            nlohmann::json{{"max_seq_length", 100}, {"do_lower_case", false}});
+            Json{{"max_seq_length", 100}, {"do_lower_case", false}});
       const auto config = read("config_sentence_transformers.json");
       CHECK(config["default_prompt_name"].is_null());
       CHECK(config["similarity_fn_name"] == "cosine");
       CHECK(read("config.json")["model_type"] == "mpnet");
-      CHECK(read("config.json")["architectures"] == nlohmann::json{"MPNetModel"});
+      CHECK(read("config.json")["architectures"] == Json{"MPNetModel"});
       for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                                "vocab.txt", "model.safetensors"})
         CHECK(fs::is_regular_file(path / file));
@@ -525,7 +519,7 @@ TEST_CASE("the folder written is what Sentence Transformers reads, word for word
 }
 
 TEST_CASE("a config.json that lies is refused with the key and what it may be") {
-  const auto refused = [](const std::string& name, const char* key, const nlohmann::json& value,
+  const auto refused = [](const std::string& name, const char* key, const Json& value,
                           const std::string& line) {
     const ModelFolder folder(name);
     folder.set("config.json", {{key, value}});
@@ -630,10 +624,10 @@ TEST_CASE("git-lfs pointers in place of a folder's files are named") {
 
 TEST_CASE("RobertaTokenizer from vocab.json and merges.txt alone") {
   const ModelFolder folder("roberta");
-  const nlohmann::json words = folder.read("tokenizer.json").at("model");
+  const Json words = folder.read("tokenizer.json").at("model");
   folder.write("vocab.json", words.at("vocab"));
   std::string merges = "#version: 0.2\n";
-  for (const nlohmann::json& merge : words.at("merges"))
+  for (const Json& merge : words.at("merges"))
     merges +=
         (merge.is_string() ? merge.get<std::string>()
                            : merge[0].get<std::string>() + ' ' + merge[1].get<std::string>()) +

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "../files.h"
 #include "oracle_batch.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 
 namespace ringlet::models {
 
@@ -35,15 +35,13 @@ struct ModelFolder : TemporaryFolder {
                              "config_sentence_transformers.json", "1_Pooling", "2_Normalize"})
       fs::remove_all(path() / name);
   }
-  nlohmann::json read(const std::string& name) const {
-    return nlohmann::json::parse(read_file(path() / name));
-  }
-  void write(const std::string& name, const nlohmann::json& json) const {
+  Json read(const std::string& name) const { return Json::parse(read_file(path() / name)); }
+  void write(const std::string& name, const Json& json) const {
     write_file(path() / name, json.dump());
   }
   /// Sets keys of a file, of its second element if it is a list; makes it if it is not there.
-  void set(const std::string& name, const nlohmann::json& keys) const {
-    nlohmann::json json = fs::exists(path() / name) ? read(name) : nlohmann::json::object();
+  void set(const std::string& name, const Json& keys) const {
+    Json json = fs::exists(path() / name) ? read(name) : Json::object();
     (json.is_array() ? json[1] : json).update(keys);
     write(name, json);
   }
@@ -52,7 +50,7 @@ struct ModelFolder : TemporaryFolder {
 
 inline std::string same(const std::string& name) { return name; }
 
-inline nlohmann::json module(const std::string& type, const std::string& path) {
+inline Json module(const std::string& type, const std::string& path) {
   return {
       {"idx", 0}, {"name", type}, {"path", path}, {"type", "sentence_transformers.models." + type}};
 }

@@ -3,6 +3,7 @@
 
 #include "model_folder.h"
 #include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/models/modules/dropout.h"
@@ -27,15 +28,15 @@ struct ModulesFolder : ModelFolder {
   }
   /// The same in the layout of release 5: other packages, no names of inputs and outputs.
   void make_old() const {
-    nlohmann::json list = read("modules.json");
-    for (nlohmann::json& module : list) {
+    Json list = read("modules.json");
+    for (Json& module : list) {
       const auto type = module["type"].get<std::string>();
       const std::string name = type.substr(type.rfind('.') + 1);
       module["type"] = "sentence_transformers.models." + name;
       const std::string config = module["path"].get<std::string>() + "/config.json";
       if (name == "Normalize") fs::remove(path() / config);
       if (name != "Dense") continue;
-      nlohmann::json keys = read(config);
+      Json keys = read(config);
       keys.erase("module_input_name");
       keys.erase("module_output_name");
       write(config, keys);
@@ -88,14 +89,14 @@ TEST_CASE("modules after the pooling: embeddings of Sentence Transformers, from 
     const TemporaryFolder saved;
     encoder.save(saved / "model");
     check_same(SentenceEncoder::from_pretrained(saved / "model"), encoder);
-    const auto dense = nlohmann::json::parse(read_file(
+    const auto dense = Json::parse(read_file(
         saved / "model" / (name == "projection" ? "3_Dense" : "2_Dense") / "config.json"));
     CHECK(dense["out_features"] == (name == "projection" ? 8 : name == "every" ? 40 : 20));
     CHECK(dense["bias"] == (name != "projection"));
     CHECK(dense["activation_function"] == (name == "projection" ? "torch.nn.modules.linear.Identity"
                                            : name == "every"    ? "torch.nn.modules.activation.ReLU"
                                                              : "torch.nn.modules.activation.Tanh"));
-    CHECK(nlohmann::json::parse(read_file(saved / "model/modules.json"))[2]["type"] ==
+    CHECK(Json::parse(read_file(saved / "model/modules.json"))[2]["type"] ==
           (name == "projection" ? "sentence_transformers.models.Normalize"
                                 : "sentence_transformers.models.Dense"));
   }
@@ -154,7 +155,7 @@ TEST_CASE("a rank without rows trains the modules after the pooling, too") {
 TEST_CASE("settings and weights of modules that are not supported are refused by name") {
   struct Refusal {
     const char *file, *key;
-    nlohmann::json value;
+    Json value;
     std::string line;
   };
   for (const auto& [file, key, value, line] : {

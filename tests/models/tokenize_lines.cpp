@@ -9,12 +9,12 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 
 using namespace ringlet;
@@ -65,7 +65,7 @@ int run(int argc, char** argv) {
   }
   std::vector<std::string> texts;
   for (std::string line; std::getline(std::cin, line);) {
-    const auto value = nlohmann::json::parse(line);
+    const auto value = Json::parse(line);
     if (value.is_array()) {
       print(tokenizer.encode(value.at(0).get<std::string>(), value.at(1).get<std::string>()));
     } else if (rounds > 0) {

@@ -2,9 +2,10 @@
 // sentences, pages of each script and every code point: scripts/oracles/unigram.py --compare.
 #include "tokenizer_cases.h"
 
+#include "ringlet/core/io/json.h"
+
 using namespace ringlet;
 using models::Tokenizer;
-using nlohmann::json;
 
 namespace {
 
@@ -33,11 +34,11 @@ TEST_CASE("byte-level BPE: the same after saving and loading") {
 
 TEST_CASE("RobertaTokenizer takes pieces and merges from the file, the rest is its own") {
   const TemporaryFolder folder;
-  json file = json::parse(read_file(models::tokenizer_file("tiny-bpe.json")));
+  Json file = Json::parse(read_file(models::tokenizer_file("tiny-bpe.json")));
   file["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "b"}};
   file["post_processor"] = nullptr;
   write_file(folder / "tokenizer.json", file.dump());
-  const auto load = [&](const json& config) {
+  const auto load = [&](const Json& config) {
     write_file(folder / "tokenizer_config.json", config.dump());
     return Tokenizer::from_pretrained(folder.path());
   };
@@ -52,9 +53,9 @@ TEST_CASE("RobertaTokenizer takes pieces and merges from the file, the rest is i
 }
 
 TEST_CASE("a word of many equal pairs merges from the left, in n log n") {
-  json file = json::parse(read_file(models::tokenizer_file("tiny-bpe.json")));
+  Json file = Json::parse(read_file(models::tokenizer_file("tiny-bpe.json")));
   const auto& vocab = file["model"]["vocab"];
-  file["model"]["merges"] = json::array();
+  file["model"]["merges"] = Json::array();
   file["model"]["vocab"]["zz"] = vocab.size();
   file["model"]["merges"].push_back("z z");
   const TemporaryFolder folder;
@@ -68,7 +69,7 @@ TEST_CASE("a word of many equal pairs merges from the left, in n log n") {
 }
 
 TEST_CASE("a BPE file that is wrong is named with the place in it") {
-  const auto complaint = [](const char* pointer, const json& value) {
+  const auto complaint = [](const char* pointer, const Json& value) {
     return models::complaint_about("tiny-bpe.json", pointer, value);
   };
   CHECK_EQ(complaint("/model/merges/0", "a"), "model.merges[0]: expected two pieces, got \"a\"");

@@ -4,14 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/tests/files.h"
+#include "ringlet/tests/json_path.h"
 
 namespace ringlet::models {
 
@@ -25,7 +26,7 @@ inline void check_cases(const std::string& cases, const Tokenizer& tokenizer,
   std::ifstream file(tokenizer_file(cases));
   int count = 0;
   for (std::string line; std::getline(file, line); ++count) {
-    const auto entry = nlohmann::json::parse(line);
+    const auto entry = Json::parse(line);
     const auto text = entry.at("text").get<std::string>();
     INFO(name << ": " << entry.at("text").dump());
     const auto ids = entry.contains("pair")
@@ -39,9 +40,9 @@ inline void check_cases(const std::string& cases, const Tokenizer& tokenizer,
 
 /// The error of a tokenizer file with one value changed, without the path.
 inline std::string complaint_about(const std::string& name, const char* pointer,
-                                   const nlohmann::json& value) {
-  auto file = nlohmann::json::parse(read_file(tokenizer_file(name)));
-  file[nlohmann::json::json_pointer(pointer)] = value;
+                                   const Json& value) {
+  auto file = Json::parse(read_file(tokenizer_file(name)));
+  value_at(file, pointer) = value;
   const TemporaryFolder folder;
   write_file(folder / "tokenizer.json", file.dump());
   try {

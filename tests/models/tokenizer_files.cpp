@@ -1,18 +1,18 @@
 // Files of a tokenizer, good and bad.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/tests/files.h"
+#include "ringlet/tests/json_path.h"
 
 using namespace ringlet;
 using models::Tokenizer;
-using nlohmann::json;
 
 namespace {
 
@@ -20,8 +20,8 @@ using Ids = std::vector<std::int32_t>;
 
 const std::string kVocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n\u00E9\nE\n";
 
-json good_file() {
-  return json::parse(R"({
+Json good_file() {
+  return Json::parse(R"({
     "version": "1.0", "truncation": null, "padding": null,
     "added_tokens": [{"id": 0, "content": "[UNK]", "special": true, "normalized": false}],
     "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
@@ -50,15 +50,15 @@ std::string complaint(const std::string& text) {
 }
 
 /// The same for a good file with one value changed; null removes it.
-std::string complaint(const char* pointer, const json& value) {
-  json file = good_file();
-  file[json::json_pointer(pointer)] = value;
+std::string complaint(const char* pointer, const Json& value) {
+  Json file = good_file();
+  value_at(file, pointer) = value;
   return complaint(file.dump());
 }
 
 std::string complaint_without(const char* parent, const char* key) {
-  json file = good_file();
-  file[json::json_pointer(parent)].erase(key);
+  Json file = good_file();
+  value_at(file, parent).erase(key);
   return complaint(file.dump());
 }
 
@@ -102,12 +102,12 @@ TEST_CASE("text that is not JSON, or not of the expected kind, is named") {
 }
 
 TEST_CASE("a vocabulary has every id from 0 once") {
-  CHECK_EQ(complaint("/model/vocab", json::object()), "model.vocab: expected word pieces, got {}");
-  CHECK_EQ(complaint("/model/vocab", json::array()), "model.vocab: expected an object, got []");
+  CHECK_EQ(complaint("/model/vocab", Json::object()), "model.vocab: expected word pieces, got {}");
+  CHECK_EQ(complaint("/model/vocab", Json::array()), "model.vocab: expected an object, got []");
   CHECK_EQ(complaint("/model/vocab/b", 3),
-           "model.vocab['b']: expected an id from 0 to 2 (3 pieces, no id left out), got 3");
+           "model.vocab.b: expected an id from 0 to 2 (3 pieces, no id left out), got 3");
   CHECK_EQ(complaint("/model/vocab/b", 18446744073709551615u),
-           "model.vocab['b']: expected an id from 0 to 2 (3 pieces, no id left out), got "
+           "model.vocab.b: expected an id from 0 to 2 (3 pieces, no id left out), got "
            "18446744073709551615");
   CHECK(complaint("/model/vocab/b", -1).ends_with("got -1"));
   CHECK(complaint("/model/vocab/b", 1.5).ends_with("got 1.5"));
@@ -120,7 +120,7 @@ TEST_CASE("a vocabulary has every id from 0 once") {
 
 TEST_CASE("added tokens agree with the vocabulary or continue it") {
   const auto token = [](std::int64_t id, const char* content) {
-    return json::array({{{"id", id}, {"content", content}}});
+    return Json::array({{{"id", id}, {"content", content}}});
   };
   CHECK_EQ(complaint("/added_tokens", token(3, "c")), "none");
   CHECK_EQ(complaint("/added_tokens", token(4, "c")),
@@ -145,13 +145,13 @@ TEST_CASE("templates name known sequences and ids in range") {
   CHECK_EQ(complaint("/post_processor/cls", {"a", 3}),
            "post_processor.cls[1]: expected an integer from 0 to 2, got 3");
   CHECK_EQ(complaint("/post_processor/sep", 7), "post_processor.sep: expected a list, got 7");
-  const auto with_single = [](const json& single) {
-    return json{{"type", "TemplateProcessing"},
+  const auto with_single = [](const Json& single) {
+    return Json{{"type", "TemplateProcessing"},
                 {"single", single},
-                {"pair", json::array()},
-                {"special_tokens", json::object()}};
+                {"pair", Json::array()},
+                {"special_tokens", Json::object()}};
   };
-  CHECK_EQ(complaint("/post_processor", with_single(json::array())),
+  CHECK_EQ(complaint("/post_processor", with_single(Json::array())),
            "post_processor.single: expected the sequence A once, got []");
   CHECK_EQ(complaint("/post_processor",
                      with_single({{{"SpecialToken", {{"id", "[CLS]"}, {"type_id", 0}}}}})),
@@ -163,7 +163,7 @@ TEST_CASE("templates name known sequences and ids in range") {
 
 TEST_CASE("truncation") {
   const auto truncation = [](std::int64_t length, const char* strategy, const char* direction) {
-    return json{{"max_length", length}, {"strategy", strategy}, {"direction", direction}};
+    return Json{{"max_length", length}, {"strategy", strategy}, {"direction", direction}};
   };
   CHECK_EQ(complaint("/truncation", truncation(2, "LongestFirst", "Right")), "none");
   CHECK_EQ(complaint("/truncation", truncation(1, "LongestFirst", "Right")),

@@ -3,12 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/tests/files.h"
@@ -16,7 +16,6 @@
 using namespace ringlet;
 using models::Encoding;
 using models::Tokenizer;
-using nlohmann::json;
 
 namespace {
 
@@ -24,22 +23,22 @@ using Ids = std::vector<std::int32_t>;
 
 const std::filesystem::path kFolder = tests_file("oracles/tokenizer");
 
-std::vector<json> read_cases() {
-  std::vector<json> cases;
+std::vector<Json> read_cases() {
+  std::vector<Json> cases;
   std::ifstream file(kFolder / "cases.jsonl");
-  for (std::string line; std::getline(file, line);) cases.push_back(json::parse(line));
+  for (std::string line; std::getline(file, line);) cases.push_back(Json::parse(line));
   REQUIRE(cases.size() > 200);
   return cases;
 }
 
-Encoding encode(const Tokenizer& tokenizer, const json& entry) {
+Encoding encode(const Tokenizer& tokenizer, const Json& entry) {
   const auto text = entry.at("text").get<std::string>();
   if (!entry.contains("pair")) return tokenizer.encode(text);
   return tokenizer.encode(text, entry.at("pair").get<std::string>());
 }
 
 void check_all(const Tokenizer& tokenizer, const std::string& name) {
-  for (const json& entry : read_cases()) {
+  for (const Json& entry : read_cases()) {
     INFO(name << ": " << entry.at("text").dump());
     CHECK_EQ(encode(tokenizer, entry).ids, entry.at(name).get<Ids>());
   }
@@ -65,7 +64,7 @@ TEST_CASE("an added token that begins in the white space which the one before st
   std::ifstream file(kFolder / "stripped.jsonl");
   int kinds = 0;
   for (std::string line; std::getline(file, line); ++kinds) {
-    const json entry = json::parse(line);
+    const Json entry = Json::parse(line);
     const TemporaryFolder folder;
     write_file(folder / "tokenizer.json", entry.at("tokenizer").dump());
     const Tokenizer tokenizer = Tokenizer::from_file(folder / "tokenizer.json");
@@ -82,7 +81,7 @@ TEST_CASE("a folder's files count as for AutoTokenizer") {
   std::ifstream file(kFolder / "folders.jsonl");
   int folders = 0;
   for (std::string line; std::getline(file, line); ++folders) {
-    const json entry = json::parse(line);
+    const Json entry = Json::parse(line);
     INFO(entry.at("name").get<std::string>());
     const TemporaryFolder folder;
     for (const auto& [name, value] : entry.at("files").items())
@@ -106,9 +105,8 @@ TEST_CASE("a folder's files count as for AutoTokenizer") {
 }
 
 TEST_CASE("code points that belong to a word, beside a token that stands alone") {
-  std::ifstream file(kFolder / "word_characters.json");
   char32_t differ = 0, next = 0;
-  for (const json& range : json::parse(file)) {
+  for (const Json& range : Json::parse(read_file(kFolder / "word_characters.json"))) {
     const auto first = range.at(0).get<char32_t>(), last = range.at(1).get<char32_t>();
     for (; next < first; ++next) differ += models::unicode::is_word(next);
     for (; next <= last; ++next) differ += !models::unicode::is_word(next);
@@ -119,7 +117,7 @@ TEST_CASE("code points that belong to a word, beside a token that stands alone")
 
 TEST_CASE("token types and decoded text") {
   const Tokenizer tokenizer = Tokenizer::from_file(kFolder / "tiny-bert.json");
-  for (const json& entry : read_cases()) {
+  for (const Json& entry : read_cases()) {
     INFO(entry.at("text").dump());
     const Encoding encoding = encode(tokenizer, entry);
     CHECK_EQ(encoding.type_ids, entry.at("type_ids").get<Ids>());

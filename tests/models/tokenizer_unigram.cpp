@@ -2,9 +2,10 @@
 // sentences, pages of each script and every code point: scripts/oracles/unigram.py --compare.
 #include "tokenizer_cases.h"
 
+#include "ringlet/core/io/json.h"
+
 using namespace ringlet;
 using models::Tokenizer;
-using nlohmann::json;
 
 namespace {
 
@@ -18,7 +19,7 @@ void check_unigram(const Tokenizer& tokenizer, const std::string& name) {
   models::check_cases("unigram.jsonl", tokenizer, name);
 }
 
-std::string unigram_complaint(const char* pointer, const json& value) {
+std::string unigram_complaint(const char* pointer, const Json& value) {
   return models::complaint_about("tiny-xlmr.json", pointer, value);
 }
 
@@ -40,11 +41,11 @@ TEST_CASE("Unigram: the same after saving and loading") {
 
 TEST_CASE("XLMRobertaTokenizer takes pieces and Precompiled from the file, the rest is its own") {
   const TemporaryFolder folder;
-  json file = json::parse(read_file(unigram_file("tiny-first")));
+  Json file = Json::parse(read_file(unigram_file("tiny-first")));
   file["post_processor"] = nullptr;
   write_file(folder / "tokenizer.json", file.dump());
   for (const char* named : {"XLMRobertaTokenizer", "XLMRobertaTokenizerFast"}) {
-    write_file(folder / "tokenizer_config.json", json{{"tokenizer_class", named}}.dump());
+    write_file(folder / "tokenizer_config.json", Json{{"tokenizer_class", named}}.dump());
     check_unigram(Tokenizer::from_pretrained(folder.path()), "tiny-xlmr");
   }
   std::filesystem::remove(folder / "tokenizer_config.json");
@@ -63,7 +64,7 @@ TEST_CASE("a Unigram file that is wrong is named with the place in it") {
   CHECK_EQ(unigram_complaint("/model/unk_id", nullptr),
            "model.unk_id: expected an integer from 0 to " +
                std::to_string(
-                   json::parse(read_file(unigram_file("tiny-xlmr")))["model"]["vocab"].size() - 1) +
+                   Json::parse(read_file(unigram_file("tiny-xlmr")))["model"]["vocab"].size() - 1) +
                ", got null");
   CHECK_EQ(unigram_complaint("/model/byte_fallback", true),
            "model.byte_fallback: expected false, got true");
@@ -84,14 +85,14 @@ TEST_CASE("a Unigram file that is wrong is named with the place in it") {
   CHECK_EQ(unigram_complaint("/pre_tokenizer", {{"type", "BertPreTokenizer"}}),
            "pre_tokenizer.type: expected Metaspace or ByteLevel for such a model, got "
            "\"BertPreTokenizer\"");
-  const json inner{{"type", "Sequence"}, {"normalizers", json::array()}};
+  const Json inner{{"type", "Sequence"}, {"normalizers", Json::array()}};
   CHECK(unigram_complaint("/normalizer", {{"type", "Sequence"}, {"normalizers", {inner}}})
             .starts_with("normalizer.normalizers[0].type: expected BertNormalizer"));
 }
 
 TEST_CASE("a trie that points outside itself replaces nothing") {
-  json file = json::parse(read_file(unigram_file("tiny-xlmr")));
-  file["/normalizer/precompiled_charsmap"_json_pointer] = "BAAAAP////8A";  // one unit, all bits
+  Json file = Json::parse(read_file(unigram_file("tiny-xlmr")));
+  file["normalizer"]["precompiled_charsmap"] = "BAAAAP////8A";  // one unit, all bits
   const TemporaryFolder folder;
   write_file(folder / "tokenizer.json", file.dump());
   const Tokenizer tokenizer = Tokenizer::from_file(folder / "tokenizer.json");

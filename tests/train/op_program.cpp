@@ -9,10 +9,10 @@
 #include <functional>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/ringlet.h"
 #include "ringlet/train/evaluators/statistics.h"
 
@@ -22,7 +22,7 @@ namespace ag = ringlet::autograd;
 namespace {
 
 struct Case {
-  nlohmann::json attributes;
+  Json attributes;
   std::string name;
   SafeTensors file;
   std::vector<Variable> x;
@@ -163,7 +163,7 @@ int main(int argc, char** argv) try {
   const SafeTensors file = SafeTensors::open(argv[1]);
   NamedTensors results;
   for (std::string line; std::getline(std::cin, line);) {
-    const auto attributes = nlohmann::json::parse(line);
+    const auto attributes = Json::parse(line);
     Case c{attributes, attributes.at("case").get<std::string>(), file, {}};
     try {
       run(c, functions, results);

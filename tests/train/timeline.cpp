@@ -1,9 +1,9 @@
 #include "ringlet/train/report/timeline.h"
+#include "ringlet/core/io/json.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -103,8 +103,8 @@ TEST_CASE("a collective and its steps are on the track of collectives, even if a
 }
 
 TEST_CASE("the trace has a process for each rank, a thread for each track, and microseconds") {
-  const auto trace = nlohmann::json::parse(to_trace({two_steps(), {"ddp, rank 1", {}}}));
-  const nlohmann::json& events = trace["traceEvents"];
+  const auto trace = Json::parse(to_trace({two_steps(), {"ddp, rank 1", {}}}));
+  const Json& events = trace["traceEvents"];
   const auto named = [&](const std::string& name) {
     const auto found = std::find_if(events.begin(), events.end(), [&](const auto& event) {
       return event["ph"] == "M" && event["args"]["name"] == name;

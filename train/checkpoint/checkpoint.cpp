@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/atomic_folder.h"
@@ -126,7 +125,7 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
 
 TrainerState read_trainer_state(const std::filesystem::path& folder) {
   checkpoint::check_digest(folder, checkpoint::kState);
-  return checkpoint::read_json(folder, checkpoint::from_json);
+  return checkpoint::from_json(checkpoint::open_state(folder));
 }
 
 void load_checkpoint_model(const std::filesystem::path& folder, nn::Module& module) {
@@ -140,12 +139,11 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
   const TrainerState state = read_trainer_state(folder);
   const SafeTensors model = open_checked(folder, kModel);
   nn::check_module(model, module);
-  const auto moments = checkpoint::read_json(folder, [&](const auto& json, const auto& file) {
-    const auto updates_of = [&](const std::string& parameter) {
-      return checkpoint::updates_from_json(json, file, parameter, state.step);
-    };
-    return read_moments(open_checked(folder, kMoments), updates_of, module, optimizer);
-  });
+  const JsonNode json = checkpoint::open_state(folder);
+  const auto updates_of = [&](const std::string& parameter) {
+    return checkpoint::updates_from_json(json, parameter, state.step);
+  };
+  const auto moments = read_moments(open_checked(folder, kMoments), updates_of, module, optimizer);
   nn::load_module(module, model);
   optimizer.load_state(moments);
   return state;

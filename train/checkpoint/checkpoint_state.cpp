@@ -3,8 +3,13 @@
 #include <limits>
 #include <utility>
 
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+
 namespace ringlet::train::checkpoint {
 namespace {
+
+constexpr int kFormat = 7;
 
 using LossSum = TrainerState::LossSum;
 
@@ -22,40 +27,23 @@ Json to_json(const std::vector<Position>& positions) {
   return all;
 }
 
-/// Values of one JSON object, checked.
-class Reader {
- public:
-  Reader(const Json& json, const std::filesystem::path& file) : json_(json), file_(file) {}
+/// A whole number from 0 to Number's maximum.
+template <class Number>
+void get(const JsonNode& json, const std::string& key, Number& to) {
+  to = static_cast<Number>(
+      json.at(key).count(static_cast<std::uint64_t>(std::numeric_limits<Number>::max())));
+}
 
-  /// A whole number from 0 to Number's maximum.
-  template <class Number>
-  void get(const char* key, Number& to) const {
-    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Number>::max());
-    const Json& value = json_.at(key);
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
-      fail_input(file_.string(), ": ", key, ": expected a whole number from 0 to ", kMost,
-                 ", found ", shown(value.dump()));
-    to = value.get<Number>();
-  }
+void get(const JsonNode& json, LossSum& to) {
+  to.sum = json.at("sum").number();
+  get(json, "steps", to.steps);
+  if (to.steps == 0 && to.sum != 0)
+    fail_input(json.name(), ": expected a sum of 0 over 0 steps, found ", to.sum);
+}
 
-  void get(const char* key, LossSum& to) const { to = loss_sum(key, json_.at(key)); }
-
-  void get(const char* key, std::vector<LossSum>& to) const {
-    for (const Json& loss : json_.at(key)) to.push_back(loss_sum(key, loss));
-  }
-
- private:
-  LossSum loss_sum(const char* key, const Json& json) const {
-    LossSum loss{.sum = json.at("sum").get<double>()};
-    Reader(json, file_).get("steps", loss.steps);
-    if (loss.steps == 0 && loss.sum != 0)
-      fail_input(file_.string(), ": ", key, ": expected a sum of 0 over 0 steps, found ", loss.sum);
-    return loss;
-  }
-
-  const Json& json_;
-  const std::filesystem::path& file_;
-};
+void get(const JsonNode& json, std::vector<LossSum>& to) {
+  for (std::size_t i = 0; i < json.array().size(); ++i) get(json.at(i), to.emplace_back());
+}
 
 }  // namespace
 
@@ -85,45 +73,54 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
           {"updates", std::move(updates)}};
 }
 
-TrainerState from_json(const Json& json, const std::filesystem::path& file) {
+JsonNode open_state(const std::filesystem::path& folder) {
+  const JsonNode json(folder / kState);
+  if (json.at("format").value() != kFormat)
+    json.at("format").expected(str(kFormat, ", the format of this release"));
+  return json;
+}
+
+TrainerState from_json(const JsonNode& json) {
   TrainerState state;
-  const Reader reader(json, file), generator(json.at("generator"), file);
-  reader.get("step", state.step);
-  reader.get("epoch", state.position.epoch);
-  reader.get("step_in_epoch", state.position.step);
-  for (const Json& position : json.at("more_positions")) {
-    const Reader each(position, file);
+  get(json, "step", state.step);
+  get(json, "epoch", state.position.epoch);
+  get(json, "step_in_epoch", state.position.step);
+  const JsonNode positions = json.at("more_positions").array();
+  for (std::size_t i = 0; i < positions.size(); ++i) {
     Position& at = state.more_positions.emplace_back();
-    each.get("epoch", at.epoch);
-    each.get("step", at.step);
+    get(positions.at(i), "epoch", at.epoch);
+    get(positions.at(i), "step", at.step);
   }
-  json.at("arguments").get_to(state.arguments);
-  generator.get("seed", state.generator.seed);
-  generator.get("step", state.generator.step);
-  generator.get("draws", state.generator.draws);
-  reader.get("loss", state.loss);
-  reader.get("epoch_loss", state.epoch_loss);
-  reader.get("run_loss", state.run_loss);
-  reader.get("lone_rows", state.lone_rows);
-  reader.get("dataset_losses", state.dataset_losses);
-  reader.get("dataset_run_losses", state.dataset_run_losses);
-  if (!json.at("best_metric").is_null()) {
-    state.best.emplace(BestModel{.metric = json.at("best_metric").get<double>()});
-    reader.get("best_global_step", state.best->step);
-    state.best->output_dir = json.at("best_output_dir").get<std::string>();
+  const JsonNode arguments = json.at("arguments").object();
+  for (const auto& [name, value] : arguments.value().items())
+    state.arguments[name] = arguments.at(name).text();
+  const JsonNode generator = json.at("generator");
+  get(generator, "seed", state.generator.seed);
+  get(generator, "step", state.generator.step);
+  get(generator, "draws", state.generator.draws);
+  get(json.at("loss"), state.loss);
+  get(json.at("epoch_loss"), state.epoch_loss);
+  get(json.at("run_loss"), state.run_loss);
+  get(json, "lone_rows", state.lone_rows);
+  get(json.at("dataset_losses"), state.dataset_losses);
+  get(json.at("dataset_run_losses"), state.dataset_run_losses);
+  if (!json.at("best_metric").value().is_null()) {
+    state.best.emplace(BestModel{.metric = json.at("best_metric").number()});
+    get(json, "best_global_step", state.best->step);
+    state.best->output_dir = json.at("best_output_dir").text();
   }
-  const Json& callbacks = json.at("callbacks");
-  for (const auto& count : callbacks.items())
-    Reader(callbacks, file).get(count.key().c_str(), state.callbacks[count.key()]);
+  const JsonNode callbacks = json.at("callbacks").object();
+  for (const auto& [name, count] : callbacks.value().items())
+    get(callbacks, name, state.callbacks[name]);
   return state;
 }
 
-std::int64_t updates_from_json(const Json& json, const std::filesystem::path& file,
-                               const std::string& parameter, std::int64_t steps) {
+std::int64_t updates_from_json(const JsonNode& json, const std::string& parameter,
+                               std::int64_t steps) {
   std::int64_t updates = 0;
-  Reader(json.at("updates"), file).get(parameter.c_str(), updates);
+  get(json.at("updates"), parameter, updates);
   if (updates > steps)
-    fail_input(file.string(), ": updates of ", quote(parameter), ": expected at most its ", steps,
+    fail_input(json.name(), ": updates of ", quote(parameter), ": expected at most its ", steps,
                " steps, found ", updates);
   return updates;
 }

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
@@ -55,7 +55,7 @@ class Sink {
     for (std::int64_t i = 0; i < embeddings.size(0); ++i) {
       const std::size_t row = begin + static_cast<std::size_t>(i);
       const auto member = [&](const char* name, const std::string& value) {
-        return fmt::format("\"{}\":{},", name, nlohmann::json(value).dump());
+        return fmt::format("\"{}\":{},", name, json_quoted(value));
       };
       jsonl_->write(fmt::format(
           "{{{}{}\"embedding\":[{}]}}\n", rows.ids.empty() ? "" : member("id", rows.ids[row]),
@@ -73,11 +73,11 @@ void print_summary(const EncodeOptions& options, std::size_t texts, std::int64_t
                    double seconds, double tokenizing_s) {
   const double rate = static_cast<double>(texts) / seconds;
   if (options.json)
-    return fmt::print("{}\n", nlohmann::json{{"texts", texts},
-                                             {"dimension", dimension},
-                                             {"seconds", seconds},
-                                             {"tokenizing_s", tokenizing_s},
-                                             {"texts_per_s", rate}}
+    return fmt::print("{}\n", Json{{"texts", texts},
+                                   {"dimension", dimension},
+                                   {"seconds", seconds},
+                                   {"tokenizing_s", tokenizing_s},
+                                   {"texts_per_s", rate}}
                                   .dump());
   fmt::print("wrote {} embeddings of {} numbers to {} ({} texts/s)\n", texts, dimension,
              options.output.string(), train::format_count(rate));

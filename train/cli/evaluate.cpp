@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/model_options.h"
@@ -87,7 +87,7 @@ EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::
 void print(const EvaluateOptions& options, const EvaluationData& data,
            const train::Report& report) {
   if (options.json) {
-    nlohmann::ordered_json json{{"rows", data.rows}, {"evaluator", data.kind()}};
+    Json json{{"rows", data.rows}, {"evaluator", data.kind()}};
     for (const auto& [name, value] : report.metrics()) json[name] = value;
     json["primary_metric"] = report.primary().first;
     fmt::print("{}\n", json.dump());

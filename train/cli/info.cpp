@@ -11,7 +11,6 @@
 #include <array>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/commands.h"
@@ -27,8 +27,6 @@
 
 namespace ringlet::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The processor's features that kernels can use.
 std::vector<std::string> cpu_features() {
@@ -58,8 +56,7 @@ Json libraries() {
           // gloo and minizip do not say their versions.
           {"gloo", comm::has_gloo() ? "yes" : "no"},
           {"minizip", "yes"},
-          {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
-                                        NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+          {"nlohmann-json", json_version()},
           {"OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING)},
           {"toml++", fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH)},
           {"utf8proc", utf8proc_version()},

@@ -1,4 +1,5 @@
 #include "ringlet/train/cli/machine.h"
+#include "ringlet/core/io/json.h"
 
 #include <fstream>
 
@@ -6,8 +7,6 @@
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::cli {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 

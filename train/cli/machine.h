@@ -1,10 +1,10 @@
 // The machine of measurements, for `ringlet info --json` and the benches' reports.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/links.h"
 
@@ -19,6 +19,6 @@ std::string cpuinfo(const std::string& key);
 
 /// "cuda": versions, null in a build without CUDA, empty for missing libraries. "gpus": the name
 /// and size of each, and which other GPUs it reads. "links": what check_links() found.
-nlohmann::ordered_json machine_json(const cuda::Info& info, const std::vector<Link>& links);
+Json machine_json(const cuda::Info& info, const std::vector<Link>& links);
 
 }  // namespace ringlet::cli

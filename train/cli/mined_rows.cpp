@@ -1,9 +1,9 @@
 #include "ringlet/train/cli/mined_rows.h"
+#include "ringlet/core/io/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace ringlet::cli {
@@ -68,16 +68,15 @@ const std::string& MinedRows::document(std::int64_t row) const {
   return texts_.corpus[static_cast<std::size_t>(row)];
 }
 
-void MinedRows::add(const nlohmann::json& row) {
+void MinedRows::add(const Json& row) {
   rows_.write(row);
   ++written_;
 }
 
 void MinedRows::write_row(std::size_t anchor, std::size_t positive, const MinedAnchor& found,
                           std::span<const train::Hit> negatives) {
-  auto row =
-      nlohmann::json::array({texts_.anchors[anchor], document(texts_.positives[anchor][positive])});
-  auto scores = nlohmann::json::array({found.positive_scores[positive]});
+  auto row = Json::array({texts_.anchors[anchor], document(texts_.positives[anchor][positive])});
+  auto scores = Json::array({found.positive_scores[positive]});
   for (const train::Hit& hit : negatives) {
     row.push_back(document(hit.row));
     scores.push_back(hit.score);
@@ -88,8 +87,8 @@ void MinedRows::write_row(std::size_t anchor, std::size_t positive, const MinedA
 
 void MinedRows::write_pairs(std::size_t anchor, const MinedAnchor& found) {
   const auto pair = [&](std::int64_t row, int label, float score) {
-    const nlohmann::json target = format_.scores ? nlohmann::json(score) : nlohmann::json(label);
-    add(nlohmann::json::array({texts_.anchors[anchor], document(row), target}));
+    const Json target = format_.scores ? Json(score) : Json(label);
+    add(Json::array({texts_.anchors[anchor], document(row), target}));
   };
   for (std::size_t i = 0; i < found.positive_scores.size(); ++i)
     pair(texts_.positives[anchor][i], 1, found.positive_scores[i]);

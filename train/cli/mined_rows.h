@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "ringlet/core/base/names.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/data/row_writer.h"
 #include "ringlet/train/evaluators/search/hard_negatives.h"
 
@@ -38,7 +39,7 @@ class MinedRows {
 
  private:
   const std::string& document(std::int64_t row) const;
-  void add(const nlohmann::json& row);
+  void add(const Json& row);
   void write_row(std::size_t anchor, std::size_t positive, const train::MinedAnchor& found,
                  std::span<const train::Hit> negatives);
   void write_pairs(std::size_t anchor, const train::MinedAnchor& found);

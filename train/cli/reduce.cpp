@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
@@ -65,10 +65,10 @@ train::PrincipalComponents fit(const ReduceOptions& options, const models::Sente
 void print_summary(const ReduceOptions& options, std::size_t texts, std::int64_t dimension,
                    double kept) {
   if (options.json)
-    return fmt::print("{}\n", nlohmann::json{{"texts", texts},
-                                             {"from", dimension},
-                                             {"dimension", options.dim},
-                                             {"variance_kept", kept}}
+    return fmt::print("{}\n", Json{{"texts", texts},
+                                   {"from", dimension},
+                                   {"dimension", options.dim},
+                                   {"variance_kept", kept}}
                                   .dump());
   fmt::print("kept {:.2f} % of the variance of {} texts in {} of {} dimensions; wrote {}\n",
              100 * kept, fmt::group_digits(texts), options.dim, dimension, options.output.string());

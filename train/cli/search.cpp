@@ -2,8 +2,8 @@
 #include <fmt/core.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/pipes.h"

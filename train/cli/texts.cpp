@@ -1,6 +1,5 @@
 #include "ringlet/train/cli/texts.h"
-
-#include <nlohmann/json.hpp>
+#include "ringlet/core/io/json.h"
 
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/kept_input.h"
@@ -13,7 +12,7 @@ namespace {
 /// Whether an object or an array begins; an array may go on in later lines.
 bool begins_json(const std::string& line) {
   if (line == "[" || line.starts_with("[{\"")) return true;
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::try_parse(line).value_or(Json());
   return json.is_object() || (json.is_array() && !json.empty() && json[0].is_string());
 }
 
@@ -46,8 +45,8 @@ bool is_table(std::filesystem::path path) {
 
 std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
   if (world.size() == 1) return texts;
-  const std::string shared = world.all_gather_bytes(nlohmann::json(texts).dump())[0];
-  return nlohmann::json::parse(shared).get<std::vector<std::string>>();
+  const std::string shared = world.all_gather_bytes(Json(texts).dump())[0];
+  return Json::parse(shared).get<std::vector<std::string>>();
 }
 
 train::TextsById read_documents(const std::string& option, const std::string& input) {

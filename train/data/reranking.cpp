@@ -1,7 +1,7 @@
 #include "ringlet/train/data/reranking.h"
+#include "ringlet/core/io/json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "ringlet/core/base/quote.h"
@@ -13,41 +13,41 @@ namespace ringlet::train {
 namespace {
 
 /// The texts of a member: a list, or one text.
-std::vector<std::string> texts_of(const nlohmann::json& object, const char* key,
-                                  const LineReader& lines) {
-  const auto member = object.find(key);
+std::vector<std::string> texts_of(const Json& object, const char* key, const LineReader& lines) {
+  const Json* member = object.find(key);
   std::vector<std::string> texts;
-  const auto add = [&](const nlohmann::json& text) {
+  const auto add = [&](const Json& text) {
     if (!text.is_string()) lines.fail_here("expected texts in ", quote(key));
-    texts.push_back(text.get<std::string>());
+    texts.push_back(text.text());
   };
-  if (member == object.end()) lines.fail_here("expected a member ", quote(key));
+  if (member == nullptr) lines.fail_here("expected a member ", quote(key));
   if (!member->is_array()) {
     add(*member);
   } else {
-    for (const nlohmann::json& text : *member) add(text);
+    for (const Json& text : *member) add(text);
   }
   return texts;
 }
 
-void check_object(std::string_view line, const LineReader& lines) {
-  ObjectParser object;
-  if (!nlohmann::json::sax_parse(line.begin(), line.end(), &object))
-    lines.fail_here(object.complaint(line));
+Json read_object(std::string_view line, const LineReader& lines) {
+  std::string complaint;
+  json_members(line, complaint);
+  if (!complaint.empty()) lines.fail_here(complaint);
+  return Json::parse(line);
 }
 
 /// The value of the column; InputError for a key that the first object lacks.
-std::optional<std::string_view> split_of(const nlohmann::json& object, const SplitFilter& splits,
+std::optional<std::string_view> split_of(const Json& object, const SplitFilter& splits,
                                          const LineReader& lines) {
-  const auto member = object.find(kSplitColumn);
-  if (member == object.end()) return std::nullopt;
+  const Json* member = object.find(kSplitColumn);
+  if (member == nullptr) return std::nullopt;
   if (!splits.has_column()) lines.fail_here("the first row has no 'split'");
   if (!member->is_string()) lines.fail_here("expected a text in 'split'");
-  return member->get_ref<const std::string&>();
+  return member->text();
 }
 
 /// Adds the last sample, which is of `object`, to the report.
-void count(const nlohmann::json& object, RerankingData& data) {
+void count(const Json& object, RerankingData& data) {
   FileReport& report = data.report;
   report.count = data.samples.size();
   const RerankingSample& sample = data.samples.back();
@@ -73,8 +73,7 @@ RerankingData read_reranking(const std::filesystem::path& path, const SplitChoic
   std::optional<SplitFilter> splits;  // by the first object
   while (const auto line = lines.next()) {
     if (strip(*line).empty()) continue;
-    check_object(*line, lines);
-    const auto json = nlohmann::json::parse(*line);
+    const Json json = read_object(*line, lines);
     if (!splits) splits.emplace(lines.name(), json.contains(kSplitColumn), split);
     if (!splits->takes(split_of(json, *splits, lines))) continue;
     const std::vector<std::string> query = texts_of(json, "query", lines);

@@ -1,23 +1,22 @@
 #include "ringlet/train/data/row_writer.h"
-
-#include <nlohmann/json.hpp>
+#include "ringlet/core/io/json.h"
 
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {
 
-std::string csv_field(const nlohmann::json& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+std::string csv_field(const Json& value) {
+  const std::string text = value.is_string() ? value.text() : value.dump();
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
   return quoted + '"';
 }
 
-std::string csv_line(const nlohmann::json& fields) {
+std::string csv_line(const Json& fields) {
   std::string line;
-  for (const nlohmann::json& field : fields) line += csv_field(field) + ',';
+  for (const Json& field : fields) line += csv_field(field) + ',';
   line.back() = '\n';
   return line;
 }
@@ -32,12 +31,12 @@ bool RowWriter::is_csv(const std::filesystem::path& path) {
 
 RowWriter::RowWriter(const std::filesystem::path& path, std::vector<std::string> columns)
     : columns_(std::move(columns)), is_csv_(is_csv(path)), file_(path) {
-  if (is_csv_) file_.write(csv_line(columns_));
+  if (is_csv_) file_.write(csv_line(Json(columns_)));
 }
 
-void RowWriter::write(const nlohmann::json& row) {
+void RowWriter::write(const Json& row) {
   if (is_csv_) return file_.write(csv_line(row));
-  nlohmann::ordered_json line;
+  Json line;
   for (std::size_t i = 0; i < columns_.size(); ++i) line[columns_[i]] = row.at(i);
   file_.write(line.dump() + '\n');
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 
 namespace ringlet::train {
 
@@ -17,7 +17,7 @@ class RowWriter {
   RowWriter(const std::filesystem::path& path, std::vector<std::string> columns);
 
   /// An array with a value for each column. In CSV, a value that is no string is written as JSON.
-  void write(const nlohmann::json& row);
+  void write(const Json& row);
   void commit() { file_.commit(); }
 
   /// By the ending of the name, which is checked.

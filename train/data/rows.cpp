@@ -85,7 +85,7 @@ class JsonlRows : public RowReader {
   JsonlRows(LineReader lines, const Renames& renames) : lines_(std::move(lines)) {
     pending_ = read();
     std::vector<std::string> keys;
-    for (const auto& member : object_.members) keys.push_back(member.key);
+    for (const JsonMember& member : members_) keys.push_back(member.key);
     renames_ = applicable(renames, keys, missing_renames_);
     for (const std::string& key : keys)
       fields_.push_back({key, std::string(renamed(key, renames_))});
@@ -107,10 +107,10 @@ class JsonlRows : public RowReader {
   }
 
   std::optional<std::string_view> find(std::string_view column) const override {
-    for (const auto& [key, text, kind] : object_.members) {
+    for (const auto& [key, text, kind] : members_) {
       if (renamed(key, renames_) != column) continue;
-      if (kind == ObjectParser::Kind::null) return std::nullopt;
-      if (kind == ObjectParser::Kind::other)
+      if (kind == JsonMember::Kind::null) return std::nullopt;
+      if (kind == JsonMember::Kind::other)
         fail_here("expected a string or a number in ", quote(column));
       return text;
     }
@@ -122,16 +122,17 @@ class JsonlRows : public RowReader {
     std::optional<std::string_view> line = lines_.next();
     while (line && strip(*line).empty()) line = lines_.next();
     if (!line) return false;
-    object_ = {};
-    if (nlohmann::json::sax_parse(line->begin(), line->end(), &object_)) return true;
-    fail_here(object_.complaint(*line));
+    std::string complaint;
+    members_ = json_members(*line, complaint);
+    if (!complaint.empty()) fail_here(complaint);
+    return true;
   }
 
   /// A null is no value, as in an object without the key.
   void add_late_keys() {
-    for (std::size_t i = 0; i < object_.members.size(); ++i) {
-      const auto& [key, text, kind] = object_.members[i];
-      if (kind == ObjectParser::Kind::null) continue;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const auto& [key, text, kind] = members_[i];
+      if (kind == JsonMember::Kind::null) continue;
       if (i < fields_.size() && fields_[i].in_file == key) continue;  // as usual
       if (std::ranges::find(fields_, key, &Field::in_file) != fields_.end()) continue;
       const auto source = std::ranges::find(all_renames_, key, &Renames::value_type::first);
@@ -141,7 +142,7 @@ class JsonlRows : public RowReader {
   }
 
   LineReader lines_;
-  ObjectParser object_;
+  std::vector<JsonMember> members_;
   Renames renames_;      // of the first object's keys
   Renames all_renames_;  // also of keys that it lacks
   bool pending_ = false;

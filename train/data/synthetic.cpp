@@ -1,11 +1,11 @@
 #include "ringlet/train/data/synthetic.h"
+#include "ringlet/core/io/json.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
 
@@ -45,7 +45,7 @@ std::string write_premise(const Scene& hypothesis, const std::string& text, NliL
 std::string nli_lines(const std::vector<TextPair>& pairs) {
   std::string text;
   for (const TextPair& pair : pairs) {
-    nlohmann::ordered_json line;
+    Json line;
     line["gold_label"] = kLabelNames[static_cast<std::size_t>(pair.target)];
     line["sentence1"] = pair.sentence1;
     line["sentence2"] = pair.sentence2;

@@ -1,4 +1,5 @@
 #include "ringlet/train/report/metrics.h"
+#include "ringlet/core/io/json.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +8,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
 
@@ -18,8 +18,6 @@
 
 namespace ringlet::train {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The complete lines of `text` for which keep(line) holds.
 template <class Keep>
@@ -103,19 +101,21 @@ std::vector<MetricsLine> read_metrics(const std::filesystem::path& path) {
   std::vector<MetricsLine> all;
   LineReader lines(path);
   while (const auto text = lines.next()) {
-    const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-    const auto is = [&](const char* key, bool (Json::*of_type)() const noexcept) {
-      return json.is_object() && json.contains(key) && (json[key].*of_type)();
+    const Json json = Json::try_parse(*text).value_or(Json());
+    const auto is = [&](const char* key, bool (Json::*of_type)() const) {
+      const Json* value = json.find(key);
+      return value && (value->*of_type)();
     };
     if (!is("step", &Json::is_number_integer) || !is("epoch", &Json::is_number))
       lines.fail_here("expected an object with a step and an epoch");
-    MetricsLine& line = all.emplace_back(MetricsLine{json["step"], json["epoch"], {}});
+    MetricsLine& line =
+        all.emplace_back(MetricsLine{json["step"].integer(), json["epoch"].number(), {}});
     for (const auto& [name, value] : json.items()) {
       if (name == "step" || name == "epoch") continue;
       if (!value.is_number() && !value.is_null())
         lines.fail_here("expected a number in ", quote(name), ", found ", shown(value.dump()));
       line.values.emplace_back(name,
-                               value.is_null() ? std::nullopt : std::optional(value.get<double>()));
+                               value.is_null() ? std::nullopt : std::optional(value.number()));
     }
   }
   return all;
@@ -124,9 +124,9 @@ std::vector<MetricsLine> read_metrics(const std::filesystem::path& path) {
 MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard)
     : path_(std::move(path)) {
   const auto is_kept = [&](const std::string& line) {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    return json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
-           json["step"].get<std::int64_t>() <= step;
+    const Json json = Json::try_parse(line).value_or(Json());
+    const Json* of = json.find("step");
+    return of && of->is_number_integer() && of->integer() <= step;
   };
   const bool continues = step > 0 && path_exists(path_);
   write_file(path_, continues ? complete_lines(read_file(path_), is_kept) : "");

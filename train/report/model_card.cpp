@@ -1,10 +1,10 @@
 #include "ringlet/train/report/model_card.h"
+#include "ringlet/core/io/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ringlet/core/io/file.h"
@@ -14,11 +14,6 @@ namespace ringlet::train {
 namespace {
 
 constexpr const char* kDocs = "https://sbert.net/docs/package_reference/sentence_transformer";
-
-/// Strings of YAML in double quotes, which are JSON's.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 /// "organisation/name"
 bool is_hub_name(const std::string& model) {
@@ -152,7 +147,8 @@ class Writer {
       if (found.empty()) continue;
       const std::string task = task_of(evaluator.kind);
       line("  - task:\n      type: {}\n      name: {}", dashed(task), task);
-      line("    dataset:\n      name: {0}\n      type: {0}\n    metrics:", quoted(evaluator.name));
+      line("    dataset:\n      name: {0}\n      type: {0}\n    metrics:",
+           json_quoted(evaluator.name));
       for (const auto& [name, value] : found)
         line("    - type: {}\n      value: {}\n      name: {}", name, value, title(name));
     }

@@ -9,6 +9,7 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
@@ -17,8 +18,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Span, track, kind, name, begin, end, depth)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTimeline, title, spans)
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json name_event(const char* what, int process, int thread, const std::string& name) {
   return {
