@@ -24,8 +24,6 @@ void SideBranch::join_current() {
 }
 void SideBranch::leaf_is_complete(const VariableState& leaf) {
   if (current_here && current_here->on_complete_) current_here->on_complete_(leaf);
-  // Hooks and observers may read the gradient.
-  if (!leaf.hooks.empty() || !leaf.observer.expired()) join_current();
 }
 
 SideBranch::Scope::Scope(SideBranch& branch) {
@@ -38,7 +36,7 @@ SideBranch::Scope::~Scope() {
   try {
     branch.join();
   } catch (const Error&) {
-    // The capture has failed, and its end reports that.
+    // Another error has ended the scope before its join().
   }
 }
 

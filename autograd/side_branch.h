@@ -23,7 +23,8 @@ class SideBranch {
   SideBranch& operator=(const SideBranch&) = delete;
   void on_complete(OnComplete call) { on_complete_ = std::move(call); }
 
-  /// Within a capture: a scope in which the branch takes this thread's work. Its end joins.
+  /// Within a capture: a scope in which the branch takes this thread's work. It ends with join().
+  /// No leaf has hooks or an observer, which would read gradients before that.
   class Scope {
    public:
     explicit Scope(SideBranch& branch);

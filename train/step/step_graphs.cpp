@@ -108,6 +108,7 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
                     "batches of the same shapes reached different parameters");
       optimizer_.launch_step();  // as it was prepared for the step
       drop_sidecars();           // sidecars of the capture are freed with its memory
+      branch.join();
     });
     step.plan = optimizer_.plan();
     ++captured_;
