@@ -138,7 +138,6 @@
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
-#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
 #include "ringlet/train/parallel/model/mesh.h"
 #include "ringlet/train/parallel/model/pipeline.h"
 #include "ringlet/train/parallel/model/pipeline_cut.h"

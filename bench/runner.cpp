@@ -13,7 +13,7 @@
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/cli/command.h"
-#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
+#include "ringlet/train/parallel/model/tensor_parallel.h"
 
 namespace ringlet::bench {
 namespace {

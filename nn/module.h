@@ -53,8 +53,6 @@ class Module : public std::enable_shared_from_this<Module> {
   /// Whether forward computes a loss. A strategy requires gradients of a loss's parameters only if
   /// that loss ran.
   virtual bool is_loss() const { return false; }
-  /// Whether it is a stage of a pipeline: a backward may reach some of its parameters.
-  virtual bool is_stage() const { return false; }
   /// Copies settings that are no parameters from `original`, which this module is a copy of. A
   /// replica calls it before each forward.
   virtual void take_settings(const Module& /*original*/) {}
@@ -102,6 +100,9 @@ class Module : public std::enable_shared_from_this<Module> {
   void set_hooks(ModuleHooks hooks) { hooks_ = std::move(hooks); }
   const ModuleHooks& strategy_hooks() const { return strategy_hooks_; }
   void set_strategy_hooks(ModuleHooks hooks) { strategy_hooks_ = std::move(hooks); }
+  /// More than 0: the strategy of this module sums no gradients. NoSync counts it.
+  int no_syncs() const { return no_syncs_; }
+  void count_no_sync(int change) { no_syncs_ += change; }
   const std::shared_ptr<Arena>& arena() const { return arena_; }
   void set_arena(std::shared_ptr<Arena> arena) { arena_ = std::move(arena); }
 
@@ -156,6 +157,7 @@ class Module : public std::enable_shared_from_this<Module> {
   std::string path_;
   bool training_ = true;
   ModuleHooks hooks_, strategy_hooks_;
+  int no_syncs_ = 0;
   std::shared_ptr<Arena> arena_;
 };
 

@@ -24,6 +24,8 @@ class Sharding : public autograd::LeafObserver {
   const comm::Group& group() const { return group_; }
   /// Whether the sum is divided by the number of ranks.
   bool averages() const { return average_; }
+  /// From now on a backward may leave out trainable parameters.
+  void allow_unused() { allows_unused_ = true; }
   /// The ranks that hold the same data as this one. Each writes a part of it.
   virtual const comm::Group& replicas() const = 0;
   /// The number of forwards that each rank must run if this one has `n`: the maximum over all ranks
@@ -50,7 +52,7 @@ class Sharding : public autograd::LeafObserver {
  protected:
   Arena* arena_;
   comm::Group world_, group_;
-  bool average_ = false;
+  bool average_ = false, allows_unused_ = false;
 };
 
 /// The strategy that distributes the parameters of `module`; empty if there is none.

@@ -41,14 +41,13 @@ void Accelerator::take(nn::Module& module) {
   strategy_ =
       AttachedStrategy(strategy_name_, module, group_, {}, DType::f32, options_.strategy_options);
   module_ = &module;
-  if (optimizer_) optimizer_->set_pause(strategy_.paused());
 }
 
 void Accelerator::take(Optimizer& optimizer) {
   RINGLET_CHECK(!optimizer_, "[accelerator] it has an optimizer already");
   optimizer_ = &optimizer;
   lr_ = optimizer.lr();
-  optimizer.set_pause(strategy_.paused());
+  optimizer.skip_without_sync();
 }
 
 void Accelerator::take(StepLoader& loader) {
@@ -88,7 +87,7 @@ std::int64_t Accelerator::updates() const {
 }
 
 std::unique_ptr<NoSync> Accelerator::accumulate() const {
-  return sync_gradients() ? nullptr : std::make_unique<NoSync>(strategy_.paused());
+  return sync_gradients() || !module_ ? nullptr : std::make_unique<NoSync>(*module_);
 }
 
 void Accelerator::backward(const Variable& loss) {

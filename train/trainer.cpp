@@ -12,7 +12,8 @@
 #include "ringlet/nn/slices.h"
 #include "ringlet/train/argument_table.h"
 #include "ringlet/train/parallel/memory_need.h"
-#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
+#include "ringlet/train/parallel/model/same_rows.h"
+#include "ringlet/train/parallel/model/tensor_parallel.h"
 #include "ringlet/train/step/sentence_task.h"
 #include "ringlet/train/training_run.h"
 
@@ -60,9 +61,12 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   check_memory_limit(given.strategy, local, shards, moments_of(given), options.units);
   strategy_ =
       AttachedStrategy(given.strategy, local, mesh.data, given.devices, given.dtype, options);
-  job_->task->set_pause(strategy_.paused());
-  if (sentences) sentences->set_same_rows(mesh.same_rows, job_->group.rank());
-  if (!pipeline) return;
+  if (!pipeline) {
+    if (mesh.same_rows.size() > 1)
+      same_rows_ = std::make_shared<SameRows>(dynamic_cast<models::Loss&>(module), mesh.same_rows,
+                                              job_->group.rank());
+    return;
+  }
   job_->arguments.pipeline.layers = pipeline->layers();
   pipeline->start(strategy_);
   sentences->use_pipeline(std::move(pipeline));

@@ -99,6 +99,7 @@ class Trainer {
 
   std::unique_ptr<TrainingJob> job_;
   AttachedStrategy strategy_;
+  std::shared_ptr<void> same_rows_;  // checks them under tensor parallelism
 };
 
 struct EarlyStoppingOptions {

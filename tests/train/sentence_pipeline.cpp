@@ -14,7 +14,8 @@
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/tests/extended.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
-#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
+#include "ringlet/train/parallel/model/same_rows.h"
+#include "ringlet/train/parallel/model/tensor_parallel.h"
 #include "ringlet/train/report/timeline.h"
 #include "ringlet/train/step/sentence_task.h"
 #include "ringlet/train/trainer.h"
@@ -551,7 +552,7 @@ TEST_CASE("ranks that should have the same rows and do not are named") {
     builder.add_row({&sentence, 1}, 0);
     builder.add_label(group.rank());
     const models::PackedBatch batch = builder.build();
-    check_same_rows(group, group.rank(), {&batch, 1}, 0);
+    check_same_rows(group, group.rank(), {&batch, 1});
   };
   CHECK_THROWS_WITH_AS(comm::launch(other_label, 2), doctest::Contains("has other rows than"),
                        Error);

@@ -86,8 +86,8 @@ class Optimizer {
   void zero_grad() const {
     if (!is_paused()) module_.zero_grad();
   }
-  /// While *pause is more than 0, step() and zero_grad() do nothing (see Accelerator::accumulate).
-  void set_pause(std::shared_ptr<const int> pause) { pause_ = std::move(pause); }
+  /// From now on step() and zero_grad() do nothing under no_sync (see Accelerator::accumulate).
+  void skip_without_sync() { skips_ = true; }
 
   double lr() const { return lr_; }
   void set_lr(double lr) { lr_ = lr; }
@@ -134,11 +134,11 @@ class Optimizer {
   virtual void update(Run& run) = 0;
 
  private:
-  bool is_paused() const { return pause_ && *pause_ > 0; }
+  bool is_paused() const { return skips_ && module_.no_syncs() > 0; }
 
   nn::Module& module_;
   double lr_;
-  std::shared_ptr<const int> pause_;
+  bool skips_ = false;  // without sync
   OptimizerState state_;
   StepPlan plan_;
   GradientNorm norm_;

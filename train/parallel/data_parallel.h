@@ -36,9 +36,7 @@ class DataParallel {
   }
 
   /// Gradients stay on their devices until the next backward without it.
-  [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
-  /// How many no_sync() are alive.
-  const std::shared_ptr<int>& paused() const { return replicas_->paused(); }
+  [[nodiscard]] NoSync no_sync() const { return NoSync(*replicas_->modules()[0]); }
   /// In adding up gradients and sending parameters, so far, by the first device's clock, which
   /// computes nothing meanwhile: its waits for slower devices count. Waits for the device; 0 unless
   /// Options::timed.

@@ -12,146 +12,6 @@ std::int64_t elements(const char* option, double mb, DType dtype) {
   return static_cast<std::int64_t>(std::clamp(n, 1.0, 0x1p60));
 }
 
-/// Reduces a bucket when its gradients are complete and all earlier buckets are in flight: the same
-/// order on every rank.
-class Reducer final : public RankStrategy {
- public:
-  Reducer(nn::Module& module, const comm::Group& group,
-          const DistributedDataParallelOptions& options)
-      : RankStrategy(Strategy::ddp, module, group, options.average) {
-    const DType dtype = arena_->data().dtype();
-    const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
-    const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
-    std::vector<Bucket> alone;  // a large table may be exchanged by rows
-    for (const Item& item : items_) {
-      const nn::PlacedParameter& slot = *item.slot;
-      if (slot.parameter.dim() == 2 && slot.numel() > cap)
-        alone.push_back({slot.offset, slot.offset + slot.numel()});
-    }
-    buckets_ = cut_buckets(arena_->numel(), first, cap, alone);
-    states_.resize(buckets_.size());
-    arena_->grad();
-  }
-
-  // ---- for the optimizer: this rank holds everything ----
-  const comm::Group& replicas() const override { return group_; }
-  std::vector<nn::LocalSlice> local_slices() override {
-    check_usable();
-    return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
-  }
-
-  void backward_begins(std::span<autograd::VariableState* const> reached) override {
-    const bool reduce = begin(reached);
-    for (BucketState& state : states_) state = {};
-    works_.clear();
-    exchanges_.clear();
-    for (Item& item : items_) {
-      if (item.reached && !item.pending) item.set_aside();
-      if (!item.state->has_grad) {
-        tables_.forget(*item.state);
-        item.state->dense = false;
-      }
-      if (!item.reached && !item.pending) continue;
-      item.pending = true;
-      for_buckets(item, [&](std::size_t b) {
-        states_[b].active = true;
-        if (item.reached) ++states_[b].waiting;
-      });
-    }
-    next_ = 0;
-    reducing_ = reduce;
-    launch_complete();
-  }
-
-  void grad_ready(autograd::VariableState& leaf) override {
-    for_buckets(item_of(leaf), [&](std::size_t b) { --states_[b].waiting; });
-    launch_complete();
-  }
-
-  void backward_ends() override {
-    // Parameters in the graph that got no gradient are left out, the same ones on all ranks.
-    for (Item& item : items_)
-      if (!item.state->has_grad && std::exchange(item.pending, false)) item.put_back();
-    if (std::exchange(reducing_, false)) reduce_rest();
-    RankStrategy::backward_ends();
-  }
-
- private:
-  struct BucketState {
-    bool active = false;       // some gradient in it waits to be reduced
-    std::int64_t waiting = 0;  // parameters with an incomplete gradient
-  };
-
-  void reduce_rest() {
-    while (next_ < buckets_.size()) launch_next();
-    for (const comm::Work& work : works_) work.wait();
-    for (RowExchange& exchange : exchanges_) exchange.finish();
-    works_.clear();
-    exchanges_.clear();
-    for (Item& item : items_) {
-      if (!std::exchange(item.pending, false)) continue;
-      take_average(item.state->grad_buffer);
-      item.add_earlier();
-    }
-  }
-
-  template <class Visit>
-  void for_buckets(const Item& item, Visit&& visit) {
-    const std::int64_t begin = item.slot->offset, end = begin + item.slot->numel();
-    // From the last elements to the first, like the buckets.
-    auto bucket = std::partition_point(buckets_.begin(), buckets_.end(),
-                                       [&](const Bucket& b) { return b.begin >= end; });
-    for (; bucket != buckets_.end() && bucket->end > begin; ++bucket)
-      visit(static_cast<std::size_t>(bucket - buckets_.begin()));
-  }
-
-  void launch_complete() {
-    if (!reducing_) return;
-    while (next_ < buckets_.size() && (!states_[next_].active || states_[next_].waiting == 0))
-      launch_next();
-  }
-
-  void launch_next() {
-    const Bucket bucket = buckets_[next_];
-    if (!states_[next_++].active) return;
-    clear_others(bucket);
-    if (exchange_rows(bucket)) return;
-    works_.push_back(group_.all_reduce(arena_->grad().slice(bucket.begin, bucket.end)));
-  }
-
-  // True if the bucket is a table with so few written rows that only these are sent.
-  bool exchange_rows(const Bucket& bucket) {
-    for (const Item& item : items_) {
-      const bool alone =
-          item.slot->offset == bucket.begin && item.slot->numel() == bucket.end - bucket.begin;
-      if (!alone || item.slot->parameter.dim() != 2) continue;
-      std::optional<RowExchange> exchange = tables_.exchange(*item.state, group_);
-      if (!exchange) return false;
-      exchanges_.push_back(std::move(*exchange));
-      return true;
-    }
-    return false;
-  }
-
-  // Gradients that are not reduced now may lie between others. Garbage becomes zeros; a sum that
-  // every rank holds already is kept only by rank 0.
-  void clear_others(const Bucket& bucket) {
-    for (const Item& item : items_) {
-      const std::int64_t begin = std::max(item.slot->offset, bucket.begin);
-      const std::int64_t end = std::min(item.slot->offset + item.slot->numel(), bucket.end);
-      if (begin >= end || item.pending || (item.reduced && rank() == 0)) continue;
-      arena_->grad().slice(begin, end).zero_();
-    }
-  }
-
-  std::vector<Bucket> buckets_;
-  std::vector<BucketState> states_;
-  std::vector<comm::Work> works_;
-  std::vector<RowExchange> exchanges_;
-  std::size_t next_ = 0;
-  bool reducing_ = false;
-};
-
 }  // namespace
 
 std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int64_t cap,
@@ -176,6 +36,122 @@ std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int
 
 DistributedDataParallel::DistributedDataParallel(nn::Module& module, const comm::Group& group,
                                                  Options options)
-    : StrategyHandle(std::make_shared<Reducer>(module, group, options)) {}
+    : RankStrategy(Strategy::ddp, module, group, options.average) {
+  const DType dtype = arena_->data().dtype();
+  const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
+  const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
+  std::vector<Bucket> alone;  // a large table may be exchanged by rows
+  for (const Item& item : items_) {
+    const nn::PlacedParameter& slot = *item.slot;
+    if (slot.parameter.dim() == 2 && slot.numel() > cap)
+      alone.push_back({slot.offset, slot.offset + slot.numel()});
+  }
+  buckets_ = cut_buckets(arena_->numel(), first, cap, alone);
+  states_.resize(buckets_.size());
+  arena_->grad();
+}
+
+template <class Visit>
+void DistributedDataParallel::for_buckets(const Item& item, Visit&& visit) {
+  const std::int64_t begin = item.slot->offset, end = begin + item.slot->numel();
+  // From the last elements to the first, like the buckets.
+  auto bucket = std::partition_point(buckets_.begin(), buckets_.end(),
+                                     [&](const Bucket& b) { return b.begin >= end; });
+  for (; bucket != buckets_.end() && bucket->end > begin; ++bucket)
+    visit(static_cast<std::size_t>(bucket - buckets_.begin()));
+}
+
+std::vector<nn::LocalSlice> DistributedDataParallel::local_slices() {
+  check_usable();
+  return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
+}
+
+void DistributedDataParallel::backward_begins(std::span<autograd::VariableState* const> reached) {
+  const bool reduce = begin(reached);
+  for (BucketState& state : states_) state = {};
+  works_.clear();
+  exchanges_.clear();
+  for (Item& item : items_) {
+    if (item.reached && !item.pending) item.set_aside();
+    if (!item.state->has_grad) {
+      tables_.forget(*item.state);
+      item.state->dense = false;
+    }
+    if (!item.reached && !item.pending) continue;
+    item.pending = true;
+    for_buckets(item, [&](std::size_t b) {
+      states_[b].active = true;
+      if (item.reached) ++states_[b].waiting;
+    });
+  }
+  next_ = 0;
+  reducing_ = reduce;
+  launch_complete();
+}
+
+void DistributedDataParallel::grad_ready(autograd::VariableState& leaf) {
+  for_buckets(item_of(leaf), [&](std::size_t b) { --states_[b].waiting; });
+  launch_complete();
+}
+
+void DistributedDataParallel::backward_ends() {
+  // Parameters in the graph that got no gradient are left out, the same ones on all ranks.
+  for (Item& item : items_)
+    if (!item.state->has_grad && std::exchange(item.pending, false)) item.put_back();
+  if (std::exchange(reducing_, false)) reduce_rest();
+  RankStrategy::backward_ends();
+}
+
+void DistributedDataParallel::reduce_rest() {
+  while (next_ < buckets_.size()) launch_next();
+  for (const comm::Work& work : works_) work.wait();
+  for (RowExchange& exchange : exchanges_) exchange.finish();
+  works_.clear();
+  exchanges_.clear();
+  for (Item& item : items_) {
+    if (!std::exchange(item.pending, false)) continue;
+    take_average(item.state->grad_buffer);
+    item.add_earlier();
+  }
+}
+
+void DistributedDataParallel::launch_complete() {
+  if (!reducing_) return;
+  while (next_ < buckets_.size() && (!states_[next_].active || states_[next_].waiting == 0))
+    launch_next();
+}
+
+void DistributedDataParallel::launch_next() {
+  const Bucket bucket = buckets_[next_];
+  if (!states_[next_++].active) return;
+  clear_others(bucket);
+  if (exchange_rows(bucket)) return;
+  works_.push_back(group_.all_reduce(arena_->grad().slice(bucket.begin, bucket.end)));
+}
+
+// True if the bucket is a table with so few written rows that only these are sent.
+bool DistributedDataParallel::exchange_rows(const Bucket& bucket) {
+  for (const Item& item : items_) {
+    const bool alone =
+        item.slot->offset == bucket.begin && item.slot->numel() == bucket.end - bucket.begin;
+    if (!alone || item.slot->parameter.dim() != 2) continue;
+    std::optional<RowExchange> exchange = tables_.exchange(*item.state, group_);
+    if (!exchange) return false;
+    exchanges_.push_back(std::move(*exchange));
+    return true;
+  }
+  return false;
+}
+
+// Gradients that are not reduced now may lie between others. Garbage becomes zeros; a sum that
+// every rank holds already is kept only by rank 0.
+void DistributedDataParallel::clear_others(const Bucket& bucket) {
+  for (const Item& item : items_) {
+    const std::int64_t begin = std::max(item.slot->offset, bucket.begin);
+    const std::int64_t end = std::min(item.slot->offset + item.slot->numel(), bucket.end);
+    if (begin >= end || item.pending || (item.reduced && rank() == 0)) continue;
+    arena_->grad().slice(begin, end).zero_();
+  }
+}
 
 }  // namespace ringlet::train

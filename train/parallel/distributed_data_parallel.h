@@ -42,10 +42,40 @@ struct DistributedDataParallelOptions {
 /// Parameters of a loss of another data set are exempt (see ReachCheck). The sums of several
 /// backwards without zero_grad add up; with all but the last under no_sync less is moved, and no
 /// sum is set aside. After a backward that threw, it refuses to continue.
-class DistributedDataParallel : public StrategyHandle {
+class DistributedDataParallel final : public RankStrategy {
  public:
   using Options = DistributedDataParallelOptions;
   DistributedDataParallel(nn::Module& module, const comm::Group& group, Options options = {});
+
+  // ---- for the optimizer: this rank holds everything ----
+  const comm::Group& replicas() const override { return group_; }
+  std::vector<nn::LocalSlice> local_slices() override;
+
+  // A bucket is reduced when its gradients are complete and all earlier buckets are in flight: the
+  // same order on every rank.
+  void backward_begins(std::span<autograd::VariableState* const> reached) override;
+  void grad_ready(autograd::VariableState& leaf) override;
+  void backward_ends() override;
+
+ private:
+  struct BucketState {
+    bool active = false;       // some gradient in it waits to be reduced
+    std::int64_t waiting = 0;  // parameters with an incomplete gradient
+  };
+  template <class Visit>
+  void for_buckets(const Item& item, Visit&& visit);
+  void launch_complete();
+  void launch_next();
+  bool exchange_rows(const Bucket& bucket);
+  void clear_others(const Bucket& bucket);
+  void reduce_rest();
+
+  std::vector<Bucket> buckets_;
+  std::vector<BucketState> states_;
+  std::vector<comm::Work> works_;
+  std::vector<RowExchange> exchanges_;
+  std::size_t next_ = 0;
+  bool reducing_ = false;
 };
 
 }  // namespace ringlet::train

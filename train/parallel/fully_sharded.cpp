@@ -26,7 +26,7 @@ std::vector<nn::Parameter> own_parameters(nn::Module& module) {
 }
 
 /// Gathers units when their modules are entered and releases them afterwards.
-class Gatherer final : public UnitSharding {
+class Gatherer final : public UnitSharding, public std::enable_shared_from_this<Gatherer> {
  public:
   Gatherer(nn::Module& module, const comm::Group& group, const FullyShardedOptions& options)
       : UnitSharding(Strategy::fsdp, module, group, options.average, options.units,
@@ -39,10 +39,11 @@ class Gatherer final : public UnitSharding {
     make_layouts();
     shard_parameters();
   }
+  void attach() { UnitSharding::attach(shared_from_this()); }
 
   nn::ModuleHooks hooks(nn::Module& module) override {
     // The closures keep the strategy, and the arena it works on, as long as the module lives.
-    const auto calls = [self = std::static_pointer_cast<Gatherer>(shared_from_this()),
+    const auto calls = [self = shared_from_this(),
                         arena = module_.arena()](void (Gatherer::*hook)(nn::Module&)) {
       return [self, arena, hook](nn::Module& at) { (*self.*hook)(at); };
     };
@@ -53,7 +54,6 @@ class Gatherer final : public UnitSharding {
     if (places_.at(&module).layer != kNone) hooks.pre_backward = calls(&Gatherer::pre_backward);
     return hooks;
   }
-  void detach() override {}
 
   // Gathered anew, parameters have no version that tells nodes of a write.
   void backward_begins(std::span<autograd::VariableState* const> reached) override {
@@ -328,6 +328,8 @@ class Gatherer final : public UnitSharding {
 }  // namespace
 
 FullySharded::FullySharded(nn::Module& module, const comm::Group& group, Options options)
-    : StrategyHandle(std::make_shared<Gatherer>(module, group, options)) {}
+    : module_(module) {
+  std::make_shared<Gatherer>(module, group, options)->attach();
+}
 
 }  // namespace ringlet::train

@@ -47,10 +47,15 @@ struct FullyShardedOptions {
 /// (from_pretrained) is sharded without ever being whole on a rank. After a forward or its hook
 /// threw on all ranks, they may go on; after a backward that threw, further calls are refused. The
 /// module stays sharded when this object is destroyed.
-class FullySharded : public StrategyHandle {
+class FullySharded {
  public:
   using Options = FullyShardedOptions;
   FullySharded(nn::Module& module, const comm::Group& group, Options options = {});
+  /// See RankStrategy.
+  [[nodiscard]] NoSync no_sync() const { return NoSync(module_); }
+
+ private:
+  nn::Module& module_;
 };
 
 }  // namespace ringlet::train

@@ -5,7 +5,7 @@
 
 namespace ringlet::train {
 
-ReachCheck::ReachCheck(nn::Module& module) : module_(module), whole_(!module.is_stage()) {
+ReachCheck::ReachCheck(nn::Module& module) : module_(module) {
   module.visit([&](const std::string&, nn::Module& outer) {
     if (!outer.is_loss()) return;
     std::vector<const nn::Module*>& inner = below_[&outer];
@@ -41,7 +41,6 @@ std::vector<nn::NamedParameter> ReachCheck::required() const {
 
 void ReachCheck::check(std::string_view strategy,
                        std::span<autograd::VariableState* const> reached) {
-  if (!whole_) return;
   auto known = required_.find(ran_);
   if (known == required_.end()) known = required_.emplace(ran_, required()).first;
   ran_.clear();

@@ -13,7 +13,6 @@ namespace ringlet::train {
 
 /// All trainable parameters of a module must receive a gradient from every backward. If the module
 /// holds several losses, only those of the losses that ran must; other losses' heads are skipped.
-/// A pipeline's stage is not checked: a backward may reach some of its layers.
 class ReachCheck {
  public:
   explicit ReachCheck(nn::Module& module);
@@ -31,7 +30,6 @@ class ReachCheck {
   std::vector<nn::NamedParameter> required() const;
 
   nn::Module& module_;
-  const bool whole_;
   std::map<const nn::Module*, std::vector<const nn::Module*>> below_;  // losses below a loss
   Losses ran_;                                                         // since the last backward
   Losses before_;                                                      // before this forward

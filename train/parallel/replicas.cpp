@@ -236,7 +236,7 @@ void Replicas::backward(const std::vector<Variable>& values, const std::vector<V
   }
   for (GradientSum& sum : sums) finish(sum);
   even_out();
-  if (*paused_ == 0) reduce();
+  if (module_.no_syncs() == 0) reduce();
   for (const Own& own : own_) own.state->partial = own.state->has_grad && !own.reduced;
 }
 

@@ -53,8 +53,6 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   void set_on_failure(std::function<void(const std::string& cause)> on_failure) {
     on_failure_ = std::move(on_failure);
   }
-  /// More than 0: backward leaves gradients on their devices.
-  const std::shared_ptr<int>& paused() const { return paused_; }
   /// Total time of adding gradients and sending parameters, by the first device's clock; waits for
   /// that device.
   double seconds_exchanging() const;
@@ -97,7 +95,6 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   std::vector<nn::Module*> modules_;  // one per device
   std::vector<Own> own_;              // in the order of the arena
   Workers workers_;
-  std::shared_ptr<int> paused_ = std::make_shared<int>(0);
   std::uint64_t sent_ = 0;
   std::shared_ptr<comm::DeviceClock> clock_;  // null unless timed
   bool running_ = false;

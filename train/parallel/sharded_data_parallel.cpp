@@ -1,7 +1,5 @@
 #include "ringlet/train/parallel/sharded_data_parallel.h"
 
-#include "ringlet/train/parallel/unit_sharding.h"
-
 namespace ringlet::train {
 namespace {
 
@@ -14,7 +12,6 @@ Strategy strategy_of(int stage) {
 
 ShardedDataParallel::ShardedDataParallel(nn::Module& module, const comm::Group& group,
                                          Options options)
-    : StrategyHandle(std::make_shared<UnitSharding>(strategy_of(options.stage), module, group,
-                                                    options.average)) {}
+    : UnitSharding(strategy_of(options.stage), module, group, options.average) {}
 
 }  // namespace ringlet::train

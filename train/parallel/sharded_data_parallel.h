@@ -1,7 +1,7 @@
 // ZeRO-1 and ZeRO-2: every rank holds all parameters and updates its share of them.
 #pragma once
 
-#include "ringlet/train/parallel/strategy.h"
+#include "ringlet/train/parallel/unit_sharding.h"
 
 namespace ringlet::train {
 
@@ -18,7 +18,7 @@ struct ShardedDataParallelOptions {
 /// runs, and each rank's optimizer updates its pieces. The optimizer's step ends with an all-gather
 /// of the parameters. In total 2 (n - 1) / n x the parameters, less a table's rows without
 /// gradient.
-class ShardedDataParallel : public StrategyHandle {
+class ShardedDataParallel final : public UnitSharding {
  public:
   using Options = ShardedDataParallelOptions;
   ShardedDataParallel(nn::Module& module, const comm::Group& group, Options options = {});

@@ -35,6 +35,15 @@ RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Gr
   check_same_module(name_, module_, group_);
   RINGLET_CHECK(!items_.empty(), "[", name_, "] the module has no parameters");
   broadcast(strategy != Strategy::fsdp);
+  if (strategy == Strategy::fsdp) return;
+  self_ = {this, [](RankStrategy*) {}};
+  attach(self_);
+}
+
+RankStrategy::~RankStrategy() {
+  if (alive_.expired()) return;
+  arena_->set_sharding(nullptr);
+  module_.visit([&](const std::string&, nn::Module& below) { below.set_strategy_hooks({}); });
 }
 
 void RankStrategy::broadcast(bool data) {
@@ -44,20 +53,13 @@ void RankStrategy::broadcast(bool data) {
   arena_->data().storage()->bump_version();
 }
 
-void RankStrategy::attach() {
+void RankStrategy::attach(std::shared_ptr<RankStrategy> self) {
   alive_ = module_.arena();
-  arena_->set_sharding(shared_from_this());
-  for (Item& item : items_) item.state->observer = weak_from_this();
+  for (Item& item : items_) item.state->observer = self;
+  arena_->set_sharding(std::move(self));
   module_.visit([&](const std::string&, nn::Module& below) {
     below.set_strategy_hooks(&below == &module_ ? outermost(hooks(below)) : hooks(below));
   });
-}
-
-void RankStrategy::detach() {
-  if (alive_.expired()) return;
-  arena_->set_sharding(nullptr);
-  for (Item& item : items_) item.state->observer.reset();
-  module_.visit([&](const std::string&, nn::Module& below) { below.set_strategy_hooks({}); });
 }
 
 nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
@@ -81,7 +83,7 @@ nn::ModuleHooks RankStrategy::outermost(nn::ModuleHooks hooks) {
 
 // Each rank's forward may have changed them. Without gradients, ranks may run separately.
 void RankStrategy::share_buffers() const {
-  if (!autograd::grad_enabled() || !module_.training() || *paused_ > 0) return;
+  if (!autograd::grad_enabled() || !module_.training() || module_.no_syncs() > 0) return;
   for (const auto& [name, buffer] : module_.named_buffers()) {
     const Tensor first =
         rank() == 0 ? buffer : empty(buffer.shape(), buffer.dtype(), buffer.device());
@@ -104,7 +106,7 @@ void RankStrategy::check_usable() const {
 
 bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
   check_usable();
-  reach_.check(name_, reached);
+  if (!allows_unused_) reach_.check(name_, reached);
   running_ = true;
   for (Item& item : items_) {
     item.reached = false;
@@ -113,7 +115,7 @@ bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
     item.forget();
   }
   for (const autograd::VariableState* leaf : reached) item_of(*leaf).reached = true;
-  return *paused_ == 0;
+  return module_.no_syncs() == 0;
 }
 
 }  // namespace ringlet::train

@@ -19,19 +19,21 @@ namespace ringlet::train {
 /// Watches a packed module's parameters and modules. Created on all ranks together. A module that
 /// exceeds the memory limit is refused. Names, shapes and dtypes must be equal on all ranks, or the
 /// first difference is named; then all ranks get the values of rank 0. Every training forward
-/// outside no_sync starts with rank 0's buffers. The module must outlive it.
-class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
+/// outside no_sync starts with rank 0's buffers. The module must outlive it. Attached from
+/// construction to destruction; under fsdp as long as the module lives.
+class RankStrategy : public nn::Sharding {
  public:
   /// `average`: the summed gradients are divided by the number of ranks.
   /// Under fsdp the arena has no memory: the strategy reads rank 0's parameters where they are.
   RankStrategy(Strategy strategy, nn::Module& module, const comm::Group& group, bool average,
                const nn::UnitPolicy& units = {});
+  ~RankStrategy() override;
+  RankStrategy(const RankStrategy&) = delete;
+  RankStrategy& operator=(const RankStrategy&) = delete;
 
-  /// Attaches itself to the module, which a constructor cannot do.
-  void attach();
-  virtual void detach();
-
-  const std::shared_ptr<int>& paused() const { return paused_; }
+  /// Gradient accumulation: all backwards of a step but the last run under it. Gradients are whole
+  /// on each rank until the next backward without it, under every strategy.
+  [[nodiscard]] NoSync no_sync() const { return NoSync(module_); }
 
   void only_rows(autograd::VariableState& leaf, const Tensor& rows) override {
     tables_.note(leaf, rows);
@@ -63,6 +65,8 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
   virtual nn::ModuleHooks hooks(nn::Module& module);
+  /// The module's arena shares `self` until this is destroyed.
+  void attach(std::shared_ptr<RankStrategy> self);
 
   std::string_view name_;
   nn::Module& module_;
@@ -77,31 +81,9 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   void share_buffers() const;
 
   std::unordered_map<const autograd::VariableState*, std::size_t> index_;
-  std::shared_ptr<int> paused_ = std::make_shared<int>(0);
-  bool running_ = false;  // a backward is
+  std::shared_ptr<RankStrategy> self_;  // owns nothing; null under fsdp, which the arena owns
+  bool running_ = false;                // a backward is
   bool broken_ = false;
-};
-
-/// A strategy as its user holds it: attached to the module from construction to destruction.
-class StrategyHandle {
- public:
-  ~StrategyHandle() { strategy_->detach(); }
-  StrategyHandle(const StrategyHandle&) = delete;
-  StrategyHandle& operator=(const StrategyHandle&) = delete;
-
-  /// Gradient accumulation: all backwards of a step but the last run under it. Gradients are whole
-  /// on each rank until the next backward without it, under every strategy.
-  [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
-  /// The number of no_sync() guards that are alive.
-  const std::shared_ptr<int>& paused() const { return strategy_->paused(); }
-
- protected:
-  explicit StrategyHandle(std::shared_ptr<RankStrategy> strategy) : strategy_(std::move(strategy)) {
-    strategy_->attach();
-  }
-
- private:
-  std::shared_ptr<RankStrategy> strategy_;
 };
 
 }  // namespace ringlet::train

@@ -318,8 +318,7 @@ void UnitSharding::backward_ends() {
   RankStrategy::backward_ends();
 }
 
-void UnitSharding::detach() {
-  RankStrategy::detach();
+UnitSharding::~UnitSharding() {
   if (!gradients_ || alive_.expired()) return;
   arena_->drop_grad();  // the summed ones, which no rank has whole
   arena_->grad();

@@ -23,6 +23,8 @@ class UnitSharding : public RankStrategy {
   /// `shard_size`: 0, all ranks, or a divisor of their number; else InputError.
   UnitSharding(Strategy strategy, nn::Module& module, const comm::Group& group, bool average,
                const nn::UnitPolicy& units = {}, int shard_size = 0);
+  /// The module has whole gradients again, without values.
+  ~UnitSharding() override;
 
   const comm::Group& replicas() const override { return replicas_; }
   std::vector<nn::LocalSlice> local_slices() override;
@@ -35,7 +37,6 @@ class UnitSharding : public RankStrategy {
   void needs_grad_buffer(autograd::VariableState& leaf) override;
   void grad_ready(autograd::VariableState& leaf) override;
   void backward_ends() override;
-  void detach() override;
 
  protected:
   struct State {

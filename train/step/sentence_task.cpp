@@ -1,14 +1,11 @@
 #include "ringlet/train/step/sentence_task.h"
 
-#include <cstring>
-
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/io/sha256.h"
 #include "ringlet/models/modules/sentence_modules.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/transformer.h"
-#include "ringlet/train/data/hash.h"
 #include "ringlet/train/optimizer/optimizer.h"
 #include "ringlet/train/step/step_graphs.h"
 
@@ -51,33 +48,7 @@ void check_prompts(const Datasets& datasets, const Prompts& prompts) {
                  "; expected one of ", names);
 }
 
-std::uint64_t fingerprint(const models::PackedBatch& batch) {
-  std::uint64_t hash = batch.dataset;
-  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids, batch.labels})
-    if (part)
-      hash = mix64(hash, hash_text({reinterpret_cast<const char*>(part.bytes()), part.nbytes()}));
-  return hash;
-}
-
 }  // namespace
-
-void check_same_rows(const comm::Group& group, int rank,
-                     std::span<const models::PackedBatch> micro_batches, std::size_t first) {
-  if (group.size() == 1) return;
-  std::vector<std::uint64_t> mine{static_cast<std::uint64_t>(rank)};
-  for (const models::PackedBatch& batch : micro_batches) mine.push_back(fingerprint(batch));
-  const std::size_t nbytes = mine.size() * sizeof(mine[0]);
-  std::vector<std::vector<std::uint64_t>> all;
-  for (const std::string& each :
-       group.all_gather_bytes({reinterpret_cast<const char*>(mine.data()), nbytes})) {
-    RINGLET_CHECK_EQ(each.size(), nbytes, "[mesh] bytes of the micro-batches of a peer");
-    std::memcpy(all.emplace_back(mine.size()).data(), each.data(), nbytes);
-  }
-  for (const std::vector<std::uint64_t>& other : all)
-    for (std::size_t k = 1; k < mine.size(); ++k)
-      RINGLET_CHECK(other[k] == all[0][k], "[mesh] micro-batch ", first + k - 1, " of rank ",
-                    other[0], " has other rows than that of rank ", all[0][0]);
-}
 
 SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
                            const models::Tokenizer& tokenizer, LoaderOptions options)
@@ -135,7 +106,6 @@ void SentenceTask::count(StepResult& result) const {
 
 Tensor SentenceTask::run() {
   if (pipeline_) return run_pipeline();
-  check_same_rows(same_rows_, rank_, {&batch(), 1}, micro_batch_.value_or(0));
   const auto work = [&](const models::PackedBatch& on_device) {
     const Tensor value = run_eagerly(on_device);
     check_reached(on_device);
@@ -153,7 +123,6 @@ Tensor SentenceTask::run_pipeline() {
   micro_batch_.reset();  // the batches run together
   of_pipeline_.push_back(batch());
   if (!loader().share().ends_step) return {};
-  check_same_rows(same_rows_, rank_, of_pipeline_);
   const double loss = pipeline_->step(std::exchange(of_pipeline_, {}));
   check_reached(batch());
   return full({1}, loss, DType::f64, Device{});

@@ -17,13 +17,6 @@ namespace ringlet::train {
 /// without Transformers is asked for anything but the defaults.
 void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointing);
 
-/// For the ranks of a pipeline and of tensor parallelism.
-/// These ranks rely on equal rows for the sizes of messages and for the meaning of sums. All call
-/// it with their micro-batches from `first` on, on the CPU. Error, with the micro-batch, if one has
-/// other rows; `rank` is this one's in the world.
-void check_same_rows(const comm::Group& group, int rank,
-                     std::span<const models::PackedBatch> micro_batches, std::size_t first = 0);
-
 /// Packed batches of text through a Loss, perhaps in graphs, or in a pipeline.
 class SentenceTask : public Task<models::PackedBatch> {
  public:
@@ -37,11 +30,6 @@ class SentenceTask : public Task<models::PackedBatch> {
 
   /// From now on `pipeline` runs the batches of a step together.
   void use_pipeline(std::shared_ptr<SentencePipeline> pipeline) { pipeline_ = std::move(pipeline); }
-  /// Each batch is compared over these ranks; see check_same_rows.
-  void set_same_rows(comm::Group group, int rank) {
-    same_rows_ = std::move(group);
-    rank_ = rank;
-  }
   UpdateArguments arguments() const override;
 
   /// The mean loss `name` of `dataset`, by the loss of training data set `like` and with this
@@ -66,8 +54,6 @@ class SentenceTask : public Task<models::PackedBatch> {
   models::Tokenizer tokenizer_;
   std::shared_ptr<SentencePipeline> pipeline_;
   std::vector<models::PackedBatch> of_pipeline_;  // the step's
-  comm::Group same_rows_;
-  int rank_ = 0;                   // of the world
   std::set<std::size_t> checked_;  // data sets with a loss that reaches all it should
 };
 

@@ -88,10 +88,6 @@ class TrainingTask {
   /// Null: step() runs forward and backward itself. False if the task has no batches for graphs.
   bool use_graphs(std::shared_ptr<StepGraphs> graphs);
 
-  /// The strategy's switch (see NoSync): a task with several backwards in a step turns it on for
-  /// all but the last one.
-  void set_pause(std::shared_ptr<int> pause) { pause_ = std::move(pause); }
-
  protected:
   explicit TrainingTask(nn::Module& module) : module_(module) {}
   virtual StepLoader& loader() const = 0;
@@ -110,7 +106,6 @@ class TrainingTask {
 
  private:
   nn::Module& module_;
-  std::shared_ptr<int> pause_ = std::make_shared<int>(0);
   std::vector<StepLoss::Part> losses_;  // of the step that ran last
 };
 

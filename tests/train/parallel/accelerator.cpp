@@ -176,7 +176,7 @@ TEST_CASE("a loss over sentences and its loader are prepared like a net") {
     tiny::Training training(model, tiny::loader_options(world.rank(), world.size(), kAccumulation));
     for (const models::PackedBatch& batch : training.loader) {
       const bool updates = training.loader.share().ends_step;
-      const auto paused = updates ? nullptr : std::make_unique<NoSync>(ddp.paused());
+      const auto paused = updates ? nullptr : std::make_unique<NoSync>(*model.loss);
       (*model.loss)(batch).backward();
       if (updates) training.update();
     }

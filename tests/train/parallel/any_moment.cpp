@@ -25,7 +25,7 @@ std::vector<std::string> texts_of(int rank) {
 /// Ten steps that encode and save between forward and backward, under no_sync and after the last
 /// backward. The results may change only with the updates.
 void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
-                   const std::shared_ptr<int>& paused, const std::filesystem::path& folder) {
+                   const std::filesystem::path& folder) {
   tiny::Training training(model, options);
   std::vector<float> before;
   for (int step = 0; step < tiny::kSteps; ++step) {
@@ -41,7 +41,7 @@ void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
       CHECK(file.load(name).to_vector() == now.to_vector());
     };
     {
-      const NoSync no_sync(paused);
+      const NoSync no_sync(*model.loss);
       const Variable value = training.forward();
       look();
       value.backward();
@@ -85,8 +85,7 @@ TEST_CASE("encode and save work at any moment, and leave no trace in what follow
     const TemporaryFolder folder;
     const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
       const auto attached = strategy.attach(model, group);
-      train_looking(model, tiny::loader_options(group.rank(), 2), group.rank(), attached->paused(),
-                    folder.path());
+      train_looking(model, tiny::loader_options(group.rank(), 2), group.rank(), folder.path());
     });
     for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
   }
@@ -96,7 +95,7 @@ TEST_CASE("under DP, too") {
   const TemporaryFolder folder;
   tiny::Model model;
   const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
-  train_looking(model, tiny::whole_batches(2), 0, parallel.paused(), folder.path());
+  train_looking(model, tiny::whole_batches(2), 0, folder.path());
   CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(2, {true, false}));
 }
 

@@ -26,8 +26,7 @@ const tiny::Bits& expected(int n) {
 tiny::TrainRank training(const tiny::Parallel& parallel, const tiny::Backwards& backwards) {
   return [=](tiny::Model& model, const comm::Group& group) {
     const auto attached = parallel.attach(model, group);
-    tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), backwards,
-                     attached->paused());
+    tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), backwards);
   };
 }
 
@@ -122,15 +121,14 @@ TEST_CASE("averaged gradients have the same bits under every strategy") {
       declare_local_means(model);
       const AttachedStrategy attached(strategy, *model.loss, group, {}, DType::f32,
                                       {.average = true});
-      tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), backwards,
-                       attached.paused());
+      tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), backwards);
     });
   };
   tiny::Model model;
   CHECK_THROWS_AS(SentenceDataParallel(*model.loss, tiny::devices(3), {.average = true}), Error);
   declare_local_means(model);
   const SentenceDataParallel parallel(*model.loss, tiny::devices(3), {.average = true});
-  tiny::train_rank(model, tiny::whole_batches(3), backwards, parallel.paused());
+  tiny::train_rank(model, tiny::whole_batches(3), backwards);
   const tiny::Bits bits = tiny::bits(*model.loss);
   CHECK(bits != tiny::virtual_ranks(3, backwards));
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
@@ -222,7 +220,7 @@ TEST_CASE("a thread and a replica per device end with the same bits, too") {
       CAPTURE(backwards.size());
       tiny::Model model;
       SentenceDataParallel parallel(*model.loss, tiny::devices(n));
-      tiny::train_rank(model, tiny::whole_batches(n), backwards, parallel.paused());
+      tiny::train_rank(model, tiny::whole_batches(n), backwards);
       CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(n, backwards));
     }
   }
@@ -235,7 +233,7 @@ TEST_CASE("replicas that share one GPU end with the same bits") {
     tiny::Model model;
     const std::vector<Device> one(static_cast<std::size_t>(n), default_device());
     SentenceDataParallel parallel(*model.loss, one);
-    tiny::train_rank(model, tiny::whole_batches(n), {false}, parallel.paused());
+    tiny::train_rank(model, tiny::whole_batches(n), {false});
     CHECK(tiny::bits(*model.loss) == expected(n));
   }
 }

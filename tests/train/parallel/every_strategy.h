@@ -8,7 +8,7 @@
 
 namespace tiny {
 
-using Attached = std::shared_ptr<train::StrategyHandle>;
+using Attached = std::shared_ptr<void>;
 
 template <class Strategy>
 auto attach(typename Strategy::Options options = {}) {

@@ -39,8 +39,7 @@ tiny::TrainRank training(const tiny::Parallel& parallel,
     adapt(model);
     const auto attached = parallel.attach(model, group);
     const auto before = by_name(*model.loss);
-    tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), {false},
-                     attached->paused());
+    tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), {false});
     for (const auto& [parameter, value] : by_name(*model.loss)) {
       const std::string& name = parameter;
       CAPTURE(name);
@@ -64,7 +63,7 @@ TEST_CASE("LoRA: every strategy trains the factors to the same bits and leaves t
   tiny::Model model;
   adapt(model);
   SentenceDataParallel dp(*model.loss, tiny::devices(2));
-  tiny::train_rank(model, tiny::whole_batches(2), {false}, dp.paused());
+  tiny::train_rank(model, tiny::whole_batches(2), {false});
   CHECK(tiny::bits(*model.loss) == expected);
 }
 

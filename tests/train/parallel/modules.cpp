@@ -43,8 +43,7 @@ tiny::TrainRank training_modules(
     const auto attached = parallel.attach(model, group);
     const auto before = values(*model.loss);
     CHECK(before.size() == 4);
-    tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), {false},
-                     attached->paused());
+    tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), {false});
     for (const auto& [name, value] : values(*model.loss)) CHECK(value != before.at(name));
     if (after) after(model, group);
   };
@@ -58,7 +57,7 @@ TEST_CASE("modules after the pooling are trained to the same bits by every strat
     tiny::Model model;
     add_modules(model);
     SentenceDataParallel dp(*model.loss, tiny::devices(n));
-    tiny::train_rank(model, tiny::whole_batches(n), {false}, dp.paused());
+    tiny::train_rank(model, tiny::whole_batches(n), {false});
     const tiny::Bits expected = tiny::bits(*model.loss);
     for (const tiny::Parallel& parallel : tiny::every_strategy()) {
       CAPTURE(parallel.name);

@@ -348,7 +348,7 @@ TEST_CASE("gradients are sums, also those of several backwards, with and without
         for (int step = 1; step <= 2; ++step) {
           for (int micro = 0; micro < 2; ++micro) {
             std::optional<NoSync> no_sync;
-            if (pause && micro == 0) no_sync.emplace(strategy->paused());
+            if (pause && micro == 0) no_sync.emplace(stack);
             // d(sum)/d(line.1.other) is 1 for each element, rank and micro-batch.
             stack(Variable(full({3 * 4096}, group.rank()))).backward();
           }
@@ -374,7 +374,7 @@ TEST_CASE("a step is refused while no_sync has left gradients that were not summ
         Sgd optimizer(stack, {.lr = 1});
         const auto backward = [&](bool pauses) {
           std::optional<NoSync> no_sync;
-          if (pauses) no_sync.emplace(attached.paused());
+          if (pauses) no_sync.emplace(stack);
           stack(Variable(ones({8}))).backward();
         };
         const auto value = [&] {
@@ -435,7 +435,7 @@ TEST_CASE("averaged, gradients are the mean over the ranks, those of several bac
         for (int step = 1; step <= 2; ++step) {
           for (int micro = 0; micro < 2; ++micro) {
             std::optional<NoSync> no_sync;
-            if (pause && micro == 0) no_sync.emplace(attached.paused());
+            if (pause && micro == 0) no_sync.emplace(stack);
             // d(sum)/d(weight) is 1, 4 and 7, d(sum)/d(other) is 1.
             stack(Variable(full({3 * 4096}, 1 + 3 * group.rank()))).backward();
           }

@@ -19,7 +19,6 @@
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
-#include "ringlet/train/parallel/model/encoder_tensor_plan.h"
 #include "ringlet/train/parallel/model/mesh.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
 #include "tiny.h"

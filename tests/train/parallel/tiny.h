@@ -144,13 +144,12 @@ using Backwards = std::vector<bool>;
 
 /// All steps of this rank.
 inline void train_rank(Model& model, const train::LoaderOptions& options,
-                       const Backwards& backwards = {false},
-                       const std::shared_ptr<int>& paused = nullptr) {
+                       const Backwards& backwards = {false}) {
   Training training(model, options);
   for (int step = 0; step < kSteps; ++step) {
     for (const bool pause : backwards) {
       std::optional<train::NoSync> no_sync;
-      if (pause) no_sync.emplace(paused);
+      if (pause) no_sync.emplace(*model.loss);
       training.forward().backward();
     }
     training.update();

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/train/parallel/strategy.h"
+#include "ringlet/comm/group.h"
+#include "ringlet/nn/unit_policy.h"
+#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {
@@ -30,20 +32,17 @@ class AttachedStrategy {
   /// `group` is used by ddp, zero1, zero2 and fsdp, `devices` by dp. Under dp the module must be a
   /// Loss; for other modules DataParallel itself has sum(). `dtype` is the dtype in which its
   /// layers compute, f32 or bf16.
-  AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
+  AttachedStrategy(Strategy strategy, nn::Module& module, const comm::Group& group,
                    const std::vector<Device>& devices, DType dtype = DType::f32,
                    const StrategyOptions& options = {});
 
-  /// More than 0: backward reduces nothing (see NoSync).
-  const std::shared_ptr<int>& paused() const { return paused_; }
   /// Under dp with `timed`: seconds spent so far on adding gradients and sending parameters.
   /// Otherwise 0 (see comm::GroupStats).
-  double seconds_exchanging() const { return exchanging_ ? exchanging_() : 0; }
+  double seconds_exchanging() const { return replicas_ ? replicas_->seconds_exchanging() : 0; }
 
  private:
   std::shared_ptr<void> strategy_;
-  std::shared_ptr<int> paused_ = std::make_shared<int>(0);
-  std::function<double()> exchanging_;
+  std::shared_ptr<DataParallel> replicas_;  // dp
 };
 
 }  // namespace ringlet::train

@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/model/pipeline.h"
 
 #include <algorithm>
-#include <optional>
 #include <typeinfo>
 
 #include "ringlet/autograd/node.h"
@@ -48,10 +47,10 @@ double Pipeline::run() {
   sends_.clear();
   losses_.clear();
   whole_grads_.clear();
-  std::optional<NoSync> paused(options_.pause);
+  auto no_sync = options_.module ? std::make_unique<NoSync>(*options_.module) : nullptr;
   const PipelineAction* const reducing = last_reaching();
   for (const PipelineAction& action : actions_) {
-    if (&action == reducing) paused.reset();
+    if (&action == reducing) no_sync.reset();
     const auto scope = options_.scope ? options_.scope(action, stage_of(action)) : nullptr;
     named(action, [&] { compute(action); });
   }

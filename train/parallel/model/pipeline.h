@@ -27,9 +27,9 @@ class Pipeline {
     PipelineKind kind = PipelineKind::one_f_one_b;
     int micro_batches = 1;
     Device device = default_device();
-    /// The switch of the strategy that this rank's stages are attached to (see NoSync). It reduces
-    /// in the last backward of a step that reaches parameters.
-    std::shared_ptr<int> pause = std::make_shared<int>(0);
+    /// The module of this rank's stages, if a strategy is attached to it. That sums gradients in
+    /// the last backward of a step that reaches parameters.
+    nn::Module* module = nullptr;
     /// Whether a stage has parameters that are trained; empty: each has.
     std::function<bool(int stage)> trains = {};
     WholeLoss whole_loss = {};  // gpipe only; empty: each micro-batch has a share of the loss

@@ -7,6 +7,7 @@
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/core/base/setting.h"
+#include "ringlet/train/parallel/model/same_rows.h"
 #include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
@@ -82,6 +83,7 @@ SentencePipeline::SentencePipeline(models::Loss& loss, std::size_t datasets, int
       whole_(if_whole(loss, datasets)),
       micro_batches_(micro_batches),
       options_(std::move(options)),
+      mesh_(mesh),
       pipe_(mesh.pipe),
       chunks_(options_.schedule == PipelineKind::interleaved ? 2 : 1) {
   Pipeline::check(options_.schedule, {pipe_.size(), micro_batches, chunks_}, whole_ != nullptr);
@@ -122,7 +124,7 @@ void SentencePipeline::start(const AttachedStrategy& strategy) {
   Pipeline::Options options{.kind = options_.schedule,
                             .micro_batches = micro_batches_,
                             .device = loss_.device(),
-                            .pause = strategy.paused(),
+                            .module = &sharding_->stage(),
                             .trains =
                                 [this](int stage) {
                                   return std::ranges::any_of(stage_of_, [&](const auto& one) {
@@ -168,6 +170,7 @@ double SentencePipeline::step(std::vector<models::PackedBatch> batches) {
   batches_ = std::move(batches);
   if (whole_) all_ = batches_.at(0);
   if (batches_.size() == 1) batches_ = batches_[0].parts(micro_batches());
+  check_same_rows(mesh_.same_rows, mesh_.world.rank(), batches_);
   RINGLET_CHECK_EQ(batches_.size(), static_cast<std::size_t>(micro_batches()),
                    "[pipeline] micro-batches of a step");
   received_.clear();

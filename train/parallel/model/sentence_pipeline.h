@@ -65,6 +65,7 @@ class SentencePipeline final : public models::BatchRunner {
   models::EmbeddingLoss* whole_;  // the loss, if it compares the rows of a step
   int micro_batches_;
   PipelineOptions options_;
+  Mesh mesh_;
   comm::Group pipe_;
   int chunks_;  // stages of a rank: 2 under interleaved-1f1b
   std::vector<models::LayerRange> stages_;

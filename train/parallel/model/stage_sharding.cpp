@@ -72,6 +72,7 @@ void StageSharding::attach(std::shared_ptr<const void> strategy) {
   strategy_ = std::move(strategy);
   data_ = stage_->arena()->sharding();
   RINGLET_CHECK(data_, "[pipeline] the stage has no strategy");
+  data_->allow_unused();
   average_ = data_->averages();
   const std::span<const nn::Unit> mine = stage_->arena()->units();
   for (State& state : states_) {

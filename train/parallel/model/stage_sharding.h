@@ -33,7 +33,6 @@ class StageModule final : public StageUnits {
       : StageUnits(DType::f32),
         layers_(register_module("", std::make_shared<StageUnits>(of_layers))) {}
   StageUnits& layers() { return *layers_; }
-  bool is_stage() const override { return true; }
 
  private:
   std::shared_ptr<StageUnits> layers_;

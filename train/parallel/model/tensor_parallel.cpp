@@ -129,6 +129,17 @@ void distribute(const nn::Module& module, const comm::Group& group, const Dims& 
 
 }  // namespace
 
+TensorPlan encoder_tensor_plan(const models::EncoderConfig& config, bool vocabulary) {
+  const bool distilbert = config.architecture == models::Architecture::distilbert;
+  TensorPlan plan{.columns = {distilbert ? "layer.*.ffn.lin1" : "layer.*.intermediate.dense"},
+                  .rows = {distilbert ? "layer.*.ffn.lin2" : "layer.*.output.dense"},
+                  .heads = {"layer.*"}};
+  if (vocabulary) plan.vocabulary = {"embeddings"};
+  if (config.architecture == models::Architecture::mpnet)
+    plan.by_head = {"relative_attention_bias.weight"};
+  return plan;
+}
+
 TensorParallel::TensorParallel(nn::Module& module, comm::Group group, const TensorPlan& plan,
                                Options options) {
   if (options.slices < 1 || (options.slices > 1 && group.size() > 1))

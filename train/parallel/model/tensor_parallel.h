@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/models/config.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::train {
@@ -22,6 +23,10 @@ struct TensorPlan {
   std::vector<std::string> vocabulary = {};  // modules with a table of words
   std::vector<std::string> by_head = {};     // parameters (.., heads) that attention reads
 };
+
+/// Attention by heads and the two dense layers of every encoder layer. With `vocabulary` also the
+/// table of words, for its memory: that adds an all-reduce of (T, H) to each forward.
+TensorPlan encoder_tensor_plan(const models::EncoderConfig& config, bool vocabulary = false);
 
 struct TensorParallelOptions {
   /// The reference mode: one rank computes this many slices and adds them in order. It has the bits
