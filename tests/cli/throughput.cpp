@@ -220,7 +220,8 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
         doctest::Approx(12.0 / 8 * row["pairs_per_s"].get<double>()));
   CHECK(row["padded_tokens_per_s"] > row["real_tokens_per_s"]);
   CHECK(row["kernels"].contains("attention"));
-  for (const auto& sum : row["kernels"]) {
+  for (const auto& [kernel, sum] : row["kernels"].items()) {
+    CAPTURE(kernel);
     CHECK(sum["calls"] > 0);
     CHECK(sum["ms"] > 0);
   }
