@@ -169,7 +169,8 @@ std::string to_markdown(const std::vector<Row>& rows) {
          wrapped(
              "pairs/s: pairs trained per second. spread: range of the steps over their median, of "
              "10 or more steps without the lowest and the highest tenth. exposed: ms of a step "
-             "that wait for collectives or messages (under dp, that add up gradients). The last two columns are Sentence Transformers' "
+             "that wait for collectives or messages (under dp, that add up gradients). The last "
+             "two columns are Sentence Transformers' "
              "published speed-ups of mpnet-base on four V100. --wide prints all columns and the "
              "phases of a step.");
 }

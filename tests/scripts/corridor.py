@@ -1,4 +1,5 @@
-"""The files of tests/corridor.txt stay within its limits and are those of docs/reading.md."""
+"""Budgets: the files of tests/corridor.txt, which are those of docs/reading.md, and each folder of tests/budgets.txt
+stay within their limits."""
 import pathlib
 import re
 import unittest
@@ -19,6 +20,21 @@ class Corridor(unittest.TestCase):
     def test_reading_order(self):
         listed = re.findall(r"^\| \[[^\]]*\]\(\.\./([^)]*)\)", (ROOT / "docs/reading.md").read_text(), re.M)
         self.assertEqual(listed, self.paths)
+
+
+class Budgets(unittest.TestCase):
+    SOURCES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".py"}
+    SHORT = 25  # lines
+
+    def test_folders(self):
+        rows = [line.split() for line in (ROOT / "tests/budgets.txt").read_text().splitlines()]
+        for folder, most_lines, most_short in (row for row in rows if row and row[0] != "#"):
+            files = [path for path in (ROOT / folder).rglob("*") if path.suffix in self.SOURCES]
+            lines = [len(path.read_text().splitlines()) for path in files]
+            with self.subTest(folder):
+                self.assertTrue(lines)
+                self.assertLessEqual(sum(lines), int(most_lines), "lines")
+                self.assertLessEqual(sum(length < self.SHORT for length in lines), int(most_short), "short files")
 
 
 if __name__ == "__main__":
