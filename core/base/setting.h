@@ -27,5 +27,7 @@ template <class T>
 struct Range {
   T low, high;
 };
+template <class T>
+Range(T, T) -> Range<T>;
 
 }  // namespace ringlet
