@@ -41,13 +41,14 @@ void Accelerator::take(nn::Module& module) {
   strategy_ =
       AttachedStrategy(strategy_name_, module, group_, {}, DType::f32, options_.strategy_options);
   module_ = &module;
+  if (optimizer_) optimizer_->skip_without_sync(module);
 }
 
 void Accelerator::take(Optimizer& optimizer) {
   RINGLET_CHECK(!optimizer_, "[accelerator] it has an optimizer already");
   optimizer_ = &optimizer;
   lr_ = optimizer.lr();
-  optimizer.skip_without_sync();
+  if (module_) optimizer.skip_without_sync(*module_);
 }
 
 void Accelerator::take(StepLoader& loader) {

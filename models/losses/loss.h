@@ -25,6 +25,7 @@ class Loss : public nn::Module {
   PackedBatch placed(const PackedBatch& batch);
   /// Sets the runner of this loss's batches; null: the loss runs them itself.
   void set_runner(BatchRunner* runner) { runner_ = runner; }
+  const BatchRunner* runner() const { return runner_; }
   /// Whether the loss of data set `dataset` compares the rows of a global batch over all ranks and
   /// devices. A trainer then gives it all rows of a step at once.
   virtual bool spans_ranks(std::size_t /*dataset*/) const { return false; }

@@ -23,10 +23,11 @@ TEST_CASE("every family is saved as it was loaded") {
     };
     const auto original = read(std::filesystem::path(oracle_folder()) / name / "config.json");
     const auto saved = read(folder / "config.json");
-    for (const auto& [key, value] : saved.items()) {
+    for (const auto& member : saved.items()) {
+      const std::string& key = member.first;
       CAPTURE(key);
       if (key != "torch_dtype" && key != "bos_token_id" && key != "eos_token_id")
-        CHECK(value == original.at(key));
+        CHECK(member.second == original.at(key));
     }
     const SentenceEncoder again = SentenceEncoder::from_pretrained(folder.path());
     CHECK(again.max_seq_length() == encoder.max_seq_length());

@@ -151,7 +151,7 @@ class Command {
                .usual = detail::usual_of(field, limits),
                .help = std::move(help),
                .repeats = std::same_as<T, std::vector<Value>>,
-               .set = [&field, limits](const std::string& text, bool first) {
+               .set = [&field, limits = limits](const std::string& text, bool first) {
                  detail::Field<T>::set(field, detail::value_of<Value>(limits, text), first);
                }});
   }

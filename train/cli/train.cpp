@@ -106,8 +106,9 @@ void train_model(TrainOptions options, const Command& command) {
   for (const Device one : devices_of(options, device, launched))
     limits.emplace_back(one, options.memory_limit);
   if (launched)
-    return comm::run_from_env([&](const comm::Group& world) { train_rank(plan, world); },
-                              group_options(options));
+    return comm::run_from_env(
+        [&](const comm::Group& world) { name_options(command, [&] { train_rank(plan, world); }); },
+        group_options(options));
   if (strategy == train::Strategy::none || strategy == train::Strategy::dp)
     return train_rank(plan, comm::Group());
   const InterruptGuard signals;

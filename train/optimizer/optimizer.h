@@ -86,8 +86,9 @@ class Optimizer {
   void zero_grad() const {
     if (!is_paused()) module_.zero_grad();
   }
-  /// From now on step() and zero_grad() do nothing under no_sync (see Accelerator::accumulate).
-  void skip_without_sync() { skips_ = true; }
+  /// From now on step() and zero_grad() do nothing under a NoSync of this module (see
+  /// Accelerator::accumulate). It must outlive this.
+  void skip_without_sync(const nn::Module& of) { skips_under_ = &of; }
 
   double lr() const { return lr_; }
   void set_lr(double lr) { lr_ = lr; }
@@ -134,11 +135,11 @@ class Optimizer {
   virtual void update(Run& run) = 0;
 
  private:
-  bool is_paused() const { return skips_ && module_.no_syncs() > 0; }
+  bool is_paused() const { return skips_under_ && skips_under_->no_syncs() > 0; }
 
   nn::Module& module_;
   double lr_;
-  bool skips_ = false;  // without sync
+  const nn::Module* skips_under_ = nullptr;  // whose NoSync
   OptimizerState state_;
   StepPlan plan_;
   GradientNorm norm_;

@@ -21,7 +21,9 @@ class SameRows final : public models::BatchRunner {
       : loss_(loss), group_(std::move(group)), rank_(rank) {
     loss.set_runner(this);
   }
-  ~SameRows() override { loss_.set_runner(nullptr); }
+  ~SameRows() override {
+    if (loss_.runner() == this) loss_.set_runner(nullptr);
+  }
   Variable run(const models::PackedBatch& batch) override {
     if (autograd::grad_enabled()) check_same_rows(group_, rank_, {&batch, 1});
     return loss_.run_here(batch);
