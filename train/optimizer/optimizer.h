@@ -86,8 +86,7 @@ class Optimizer {
   void zero_grad() const {
     if (!is_paused()) module_.zero_grad();
   }
-  /// From now on step() and zero_grad() do nothing under a NoSync of this module (see
-  /// Accelerator::accumulate). It must outlive this.
+  /// step() and zero_grad() do nothing under a NoSync of `of`, which must outlive this.
   void skip_without_sync(const nn::Module& of) { skips_under_ = &of; }
 
   double lr() const { return lr_; }
@@ -139,7 +138,7 @@ class Optimizer {
 
   nn::Module& module_;
   double lr_;
-  const nn::Module* skips_under_ = nullptr;  // whose NoSync
+  const nn::Module* skips_under_ = nullptr;  // its NoSync pauses steps
   OptimizerState state_;
   StepPlan plan_;
   GradientNorm norm_;
