@@ -37,7 +37,8 @@ def commands(build, name, most_errors):
     lines = subprocess.run(["ninja", "-C", build, "-t", "commands", "tests/exercises"], text=True, check=True,
                            capture_output=True).stdout.splitlines()
     compile_one = next(line for line in lines if " -MD " in line and "exercises/01.cpp" in line)
-    compile_one = compile_one.partition(" -MD ")[0].replace("=always", "=auto") + f" -Wno-error -Wno-unused -fmax-errors={most_errors}"
+    limit = "-ferror-limit" if "clang" in compile_one else "-fmax-errors"
+    compile_one = compile_one.partition(" -MD ")[0] + f" -Wno-error -Wno-unused -fdiagnostics-color=auto {limit}={most_errors}"
     link = re.sub(r" -o tests/exercises( tests/exercises\.p/\S*)*", f" -o course/{name} course/{name}.o", lines[-1])
     return f"{compile_one} -D_GLIBCXX_ASSERTIONS -I{EXERCISES} -c course/{name}.cpp -o course/{name}.o", link
 

@@ -86,7 +86,8 @@ TEST_CASE("a Unigram file that is wrong is named with the place in it") {
            "pre_tokenizer.type: expected Metaspace or ByteLevel for such a model, got "
            "\"BertPreTokenizer\"");
   const Json inner{{"type", "Sequence"}, {"normalizers", Json::array()}};
-  CHECK(unigram_complaint("/normalizer", {{"type", "Sequence"}, {"normalizers", {inner}}})
+  CHECK(unigram_complaint("/normalizer",
+                          {{"type", "Sequence"}, {"normalizers", Json::array({inner})}})
             .starts_with("normalizer.normalizers[0].type: expected BertNormalizer"));
 }
 
