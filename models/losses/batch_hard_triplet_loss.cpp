@@ -8,7 +8,7 @@ namespace {
 
 /// Every own row (n, H) with every row: (n, N). The squares of euclidean distances are
 /// |a|^2 - 2 a b + |b|^2, at least 0. `self` (n, 1) is the place of each own row.
-Variable all_distances(Distance distance, const Variable& own, const GlobalRows& rows,
+Variable all_distances(Distance distance, const Variable& own, const nn::GlobalRows& rows,
                        const Tensor& self) {
   const Variable all = rows.gather(own, 1);  // (N, H)
   if (distance == Distance::cosine) return 1.0 - autograd::cosine_similarity_matrix(own, all);
@@ -36,7 +36,7 @@ Variable BatchHardTripletLoss::of_embeddings(const Variable& embeddings,
                                              const PackedBatch& batch) const {
   check_labels(kind(), batch, DType::i64);
   const auto [own] = columns<1>(kind(), embeddings, batch);
-  const GlobalRows rows = global_rows(batch);
+  const nn::GlobalRows rows = global_rows(batch);
   if (rows.size() == 0) return autograd::sum(own);  // without an element to pick
   const Tensor labels = rows.gather_values(batch.labels);
   const Tensor same = eq(batch.labels.view({rows.own(), 1}), labels.view({1, rows.size()}));

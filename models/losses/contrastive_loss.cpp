@@ -58,7 +58,7 @@ Variable ContrastiveLoss::of_embeddings(const Variable& embeddings,
 Variable OnlineContrastiveLoss::of_embeddings(const Variable& embeddings,
                                               const PackedBatch& batch) const {
   const Variable distances = distances_of(kind(), options_.distance, embeddings, batch);
-  const GlobalRows rows = global_rows(batch);
+  const nn::GlobalRows rows = global_rows(batch);
   const auto own = distances.tensor().to_vector<double>();
   const auto labels = batch.labels.to_vector<double>();
   const Bounds bound = bounds(rows.gather_values(distances.tensor()).to_vector<double>(),
@@ -74,7 +74,7 @@ Variable OnlineContrastiveLoss::of_embeddings(const Variable& embeddings,
   };
   const Variable each = weight(hard_positive) * autograd::square(distances) +
                         weight(hard_negative) * squared_violation(distances, options_.margin);
-  return autograd::sum(each) * rows.weight_in(batch);
+  return autograd::sum(each) * rows.weight_in(batch.global_rows);
 }
 
 }  // namespace ringlet::models

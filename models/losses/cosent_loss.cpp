@@ -75,7 +75,7 @@ Variable angle_similarity(const Variable& x, const Variable& y) {
 Variable OrderLoss::of_similarities(const std::vector<Variable>& similarities,
                                     const std::vector<Tensor>& scores,
                                     const PackedBatch& batch) const {
-  const GlobalRows rows = global_rows(batch);
+  const nn::GlobalRows rows = global_rows(batch);
   std::vector<double> all_similarities, all_scores;
   const auto append = [&](std::vector<double>& to, const Tensor& values) {
     const auto gathered = rows.gather_values(values).to_vector<double>();
@@ -87,7 +87,7 @@ Variable OrderLoss::of_similarities(const std::vector<Variable>& similarities,
     RINGLET_CHECK(std::isfinite(score), "[", kind(), "] a score is ", score);
   const OrderValue value = order_value(all_similarities, all_scores, scale_);
 
-  const double weight = rows.weight_in(batch);
+  const double weight = rows.weight_in(batch.global_rows);
   std::vector<double> own;
   for (std::size_t part = 0; part < similarities.size(); ++part) {
     const auto begin =

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "ringlet/core/base/names.h"
-#include "ringlet/models/losses/global_rows.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/models/sentence_encoder.h"
+#include "ringlet/nn/global_rows.h"
 
 namespace ringlet::models {
 
@@ -52,7 +52,7 @@ class EmbeddingLoss : public Loss {
   SentenceEncoder encoder_of(nn::Cloner& cloner) const {
     return encoder_.around(cloner(encoder_.modules()));
   }
-  GlobalRows global_rows(const PackedBatch& batch) const { return {peers(), batch.rows}; }
+  nn::GlobalRows global_rows(const PackedBatch& batch) const { return {peers(), batch.rows}; }
 
  private:
   Variable embed(const PackedBatch& batch) const;

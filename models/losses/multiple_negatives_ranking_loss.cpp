@@ -10,7 +10,7 @@ Variable MultipleNegativesRankingLoss::of_embeddings(const Variable& embeddings,
                                                      const PackedBatch& batch) const {
   RINGLET_CHECK(batch.columns >= 2, "[", kind(), "] rows are anchor, positive and negatives, not ",
                 batch.columns, " column");
-  const GlobalRows rows = global_rows(batch);
+  const nn::GlobalRows rows = global_rows(batch);
   const Variable unit = autograd::normalize(embeddings);
   const auto find = [&](const Variable& own, const Variable& all) {
     const Tensor targets =

@@ -5,9 +5,8 @@
 
 #include "ringlet/autograd/variable.h"
 #include "ringlet/comm/group.h"
-#include "ringlet/models/batch.h"
 
-namespace ringlet::models {
+namespace ringlet::nn {
 
 /// Rows are in rank order. Made on all ranks together; so is each gather() and its backward.
 class GlobalRows {
@@ -25,10 +24,10 @@ class GlobalRows {
   Variable gather(const Variable& embeddings, std::int64_t columns) const;
   /// A value (own) of each row, of every rank: (size).
   Tensor gather_values(const Tensor& values) const;
-  /// The weight of these rows in a global batch: less than 1 if it consists of several batches. For
-  /// losses that are not a mean over rows.
-  double weight_in(const PackedBatch& batch) const {
-    return static_cast<double>(size_) / static_cast<double>(batch.global_rows);
+  /// The weight of these rows in a global batch of so many: less than 1 if it consists of several
+  /// batches. For losses that are not a mean over rows.
+  double weight_in(std::int64_t global_rows) const {
+    return static_cast<double>(size_) / static_cast<double>(global_rows);
   }
 
  private:
@@ -37,4 +36,4 @@ class GlobalRows {
   std::int64_t own_, begin_ = 0, size_;
 };
 
-}  // namespace ringlet::models
+}  // namespace ringlet::nn

@@ -1,11 +1,11 @@
-#include "ringlet/models/losses/global_rows.h"
+#include "ringlet/nn/global_rows.h"
 
 #include <numeric>
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/comm/rows.h"
 
-namespace ringlet::models {
+namespace ringlet::nn {
 namespace {
 
 using Counts = std::vector<std::int64_t>;
@@ -61,4 +61,4 @@ Tensor GlobalRows::gather_values(const Tensor& values) const {
   return group_.size() == 1 ? values : comm::all_gather_rows(group_, values, counts_);
 }
 
-}  // namespace ringlet::models
+}  // namespace ringlet::nn
