@@ -214,12 +214,22 @@ bool Json::boolean() const {
 }
 
 std::int64_t Json::integer() const {
-  if (!is_number_integer()) fail_type("an integer", *this);
-  return is_number_unsigned() ? static_cast<std::int64_t>(std::get<std::uint64_t>(value_))
-                              : std::get<std::int64_t>(value_);
+  if (!is_number_unsigned())
+    return is_number_integer() ? std::get<std::int64_t>(value_)
+                               : (fail_type("an integer", *this), 0);
+  const std::uint64_t value = std::get<std::uint64_t>(value_);
+  if (!std::in_range<std::int64_t>(value)) fail_type("an integer below 2^63", *this);
+  return static_cast<std::int64_t>(value);
 }
 
-std::uint64_t Json::unsigned_integer() const { return static_cast<std::uint64_t>(integer()); }
+std::uint64_t Json::unsigned_integer() const {
+  if (is_number_unsigned()) return std::get<std::uint64_t>(value_);
+  const std::int64_t value = integer();
+  if (value < 0) fail_type("an integer of at least 0", *this);
+  return static_cast<std::uint64_t>(value);
+}
+
+void Json::fail_range() const { fail_type("a smaller integer", *this); }
 
 double Json::number() const {
   if (is_number_unsigned()) return static_cast<double>(std::get<std::uint64_t>(value_));

@@ -132,6 +132,7 @@ class Json {
     return std::holds_alternative<T>(value_);
   }
   const List& values() const;
+  [[noreturn]] void fail_range() const;
 
   std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, List, Object>
       value_;
@@ -148,10 +149,13 @@ T Json::get() const {
     return *this;
   } else if constexpr (std::same_as<T, bool>) {
     return boolean();
-  } else if constexpr (std::unsigned_integral<T>) {
-    return static_cast<T>(unsigned_integer());
   } else if constexpr (std::integral<T>) {
-    return static_cast<T>(integer());
+    if constexpr (sizeof(T) < sizeof(std::int64_t))
+      if (static_cast<T>(integer()) != integer()) fail_range();
+    if constexpr (std::unsigned_integral<T>)
+      return static_cast<T>(unsigned_integer());
+    else
+      return static_cast<T>(integer());
   } else if constexpr (std::floating_point<T>) {
     return static_cast<T>(number());
   } else if constexpr (std::same_as<T, std::string>) {

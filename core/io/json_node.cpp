@@ -42,6 +42,7 @@ JsonNode JsonNode::at(std::string_view key) const {
 }
 
 JsonNode JsonNode::at(std::size_t i) const {
+  if (i >= array().size()) expected(str("more than ", i, " values"));
   return {document_, value_->at(i), str(where_, "[", i, "]")};
 }
 
@@ -69,7 +70,8 @@ double JsonNode::number() const {
 }
 
 std::int64_t JsonNode::integer(std::int64_t lowest, std::int64_t highest) const {
-  if (!value_->is_number_integer() || *value_ < lowest || *value_ > highest)
+  if (!value_->is_number_integer()) expected("an integer");
+  if (*value_ < lowest || *value_ > highest)
     expected(str("an integer from ", lowest, " to ", highest));
   return value_->integer();
 }

@@ -135,7 +135,10 @@ void run(const Command& command) {
       message.erase(0, rank + 2);
     const Option* const option = command.find(message.substr(0, message.find_first_of(" :,")));
     if (option == nullptr || option->given.empty()) fail_input(message);
-    fail_input(option->given.back().place, message);
+    const auto named = std::ranges::find_if(option->given, [&](const Option::Given& one) {
+      return message.find(one.value, option->name().size()) != message.npos;
+    });
+    fail_input((named == option->given.end() ? option->given.back() : *named).place, message);
   }
 }
 

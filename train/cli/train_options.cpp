@@ -74,8 +74,11 @@ struct AddArgument {
   }
   template <class T, class... Limits>
   void operator()(const train::ArgumentRow& row, T& field, const Limits&... limits) const {
-    if constexpr (requires { add(row.option, field, limits..., row.help); })
+    if constexpr (requires { add(row.option, field, limits..., row.help); }) {
       if (*row.option) add(row.option, field, limits..., row.help).setting = row.name;
+    } else {
+      RINGLET_CHECK(!*row.option, "[options] ", row.option, " is of a type that no option has");
+    }
   }
 };
 

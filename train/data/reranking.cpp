@@ -33,7 +33,9 @@ Json read_object(std::string_view line, const LineReader& lines) {
   std::string complaint;
   json_members(line, complaint);
   if (!complaint.empty()) lines.fail_here(complaint);
-  return Json::parse(line);
+  std::optional<Json> object = Json::try_parse(line);
+  if (!object) lines.fail_here("expected a JSON object that is nested less deeply");
+  return *std::move(object);
 }
 
 /// The value of the column; InputError for a key that the first object lacks.
