@@ -86,7 +86,10 @@ void share_processors(const Group& world) {
 }  // namespace
 
 void record_joined(Store& store, int rank) {
-  store.add(str(kRanksThatJoined, ": ", rank), 1);
+  if (store.add(str(kRanksThatJoined, ": ", rank), 1) > 1)
+    fail_input("rank ", rank,
+               " joined twice: each process needs a RANK of its own, and `ringlet run",
+               " --nnodes` the same --nproc-per-node on every host");
   store.add(kRanksThatJoined, 1);
 }
 

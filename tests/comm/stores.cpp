@@ -154,6 +154,15 @@ TEST_CASE(
   CHECK(store->get("large", 1s).size() == std::size_t{8} << 20);
 }
 
+TEST_CASE("two processes of one rank are refused, as on hosts with unequal numbers of ranks") {
+  for (const std::string kind : {"memory", "tcp"}) {
+    World world = world_over(kind);
+    for (int rank : {0, 1}) record_joined(*world.ranks[0], rank);
+    CHECK(has_joined(*world.ranks[1], 1));
+    CHECK_THROWS_AS(record_joined(*world.ranks[1], 1), InputError);
+  }
+}
+
 TEST_CASE("memory store: any number of keys, the latest value of each") {
   const auto store = make_memory_store();
   for (const int round : {0, 1})
