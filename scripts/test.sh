@@ -151,8 +151,8 @@ thread_tests() {
   check "thread sanitizer: core" build-threads/tests/thread_tests --source-file='*core/parallel.cpp' \
     --test-case-exclude='threads that do not start*'
   # Ranks as threads, over the transports that share memory; gloo itself is not instrumented. It
-  # does not see that a killed process gives up a mutex.
-  local killed='memory store: a rank that is stopped*'
+  # does not see that a killed process gives up a mutex, nor follows threads of a forked child.
+  local killed='memory store: a rank that is stopped*,nccl: the program*exit waits*'
   check "thread sanitizer: comm" build-threads/tests/comm/comm_tests \
     --source-file-exclude='*processes*' --test-case-exclude="$killed"
   check "thread sanitizer: comm on a delayed device" build-threads/tests/comm/comm_tests --device delayed:1 \

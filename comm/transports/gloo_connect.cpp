@@ -34,7 +34,7 @@ namespace {
 
 namespace tcp = ::gloo::transport::tcp;
 
-constexpr int kPatience = 5000;  // ms, for a connection within this host
+constexpr int kConnectPatience = 5000;  // ms, for a connection within this host
 
 /// IPv4 or IPv6 address and port, comparable.
 std::string text_of(const sockaddr_storage& address) {
@@ -78,7 +78,7 @@ void take_over(tcp::Device& device, ::gloo::transport::Pair& pair, const Socket&
   static_cast<void>(connect(any.fd(), reinterpret_cast<const sockaddr*>(&place), sizeof(place)));
   pollfd waiting{listener, POLLIN, 0};
   int ready = 0;
-  while ((ready = poll(&waiting, 1, kPatience)) < 0 && errno == EINTR) {
+  while ((ready = poll(&waiting, 1, kConnectPatience)) < 0 && errno == EINTR) {
   }
   RINGLET_CHECK(ready == 1, "[gloo] no connection within this host");
   handler->handleEvents(EPOLLIN);

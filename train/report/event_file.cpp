@@ -42,7 +42,7 @@ std::string event(double time, std::int64_t step) {
          varint(static_cast<std::uint64_t>(step));
 }
 
-double now() {
+double unix_time() {
   using Seconds = std::chrono::duration<double>;
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -76,7 +76,7 @@ EventWriter::EventWriter(const std::filesystem::path& folder, std::int64_t step)
   if (step == 0)
     for (const std::filesystem::path& path : list_folder(folder))
       if (path.filename().string().starts_with(kEventFile)) remove_path(path);
-  const double time = now();
+  const double time = unix_time();
   path_ =
       folder / str(kEventFile, static_cast<std::int64_t>(time), '.', host_name(), '.', ::getpid());
   out_.open(path_, std::ios::binary | std::ios::app);
@@ -91,7 +91,7 @@ void EventWriter::write(std::int64_t step,
   for (const auto& [name, value] : scalars)
     summary +=
         message(1, message(1, name) + key(2, kFixed32) + little_endian(static_cast<float>(value)));
-  append(event(now(), step) + message(5, summary));
+  append(event(unix_time(), step) + message(5, summary));
 }
 
 // A record: length, its CRC, the bytes, their CRC.

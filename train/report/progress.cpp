@@ -13,13 +13,11 @@
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
-namespace {
+namespace {}  // namespace
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-}  // namespace
 
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";

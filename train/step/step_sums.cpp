@@ -1,19 +1,16 @@
 #include "ringlet/train/step/step_sums.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <utility>
+
+#include "ringlet/train/report/progress.h"
 
 namespace ringlet::train {
 namespace {
 
 using LossSum = TrainerState::LossSum;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 void add_loss(LossSum& sum, double loss) {
   sum.sum += loss;
@@ -45,12 +42,12 @@ StepResult combined(const StepResult& mine, int world_rank, const comm::Group& g
 }
 
 void StepSums::start_clock() {
-  began_ = now();
+  began_ = steady_seconds();
   used_before_ = resource_use();
 }
 
 void StepSums::add(const StepResult& step) {
-  const double seconds = now() - began_;
+  const double seconds = steady_seconds() - began_;
   const ResourceUse used = resource_use() - used_before_;
   start_clock();
   result_.seconds += seconds;
