@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/comm/host.h"
+#include "ringlet/comm/rows.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/checkpoint/resume.h"
 
@@ -102,17 +103,7 @@ void Accelerator::clip_grad_norm(double max_norm) { optimizer().set_max_grad_nor
 Tensor Accelerator::gather(const Tensor& rows) const {
   if (group_.size() == 1) return rows;
   RINGLET_CHECK(rows.dim() > 0, "[gather] expected a tensor of rows, found one of shape ()");
-  const std::int64_t row = rows.shape().with(0, 1).numel();
-  comm::Pieces pieces;
-  std::int64_t all_rows = 0;
-  for (const std::string& each : group_.all_gather_bytes(std::to_string(rows.size(0)))) {
-    const std::int64_t n = std::stoll(each);
-    pieces.push_back({all_rows * row, n * row});
-    all_rows += n;
-  }
-  const Tensor all = empty(rows.shape().with(0, all_rows), rows.dtype(), rows.device());
-  group_.all_gather(all, rows, pieces).wait();
-  return all;
+  return comm::all_gather_rows(group_, rows, comm::all_gather_count(group_, rows.size(0)));
 }
 
 Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {

@@ -153,6 +153,11 @@ void in_every_world(const std::function<void(const comm::Group&, Strategy)>& run
     }
 }
 
+struct Outer final : nn::Layer<Outer> {
+  Variable forward(const Points& batch) { return loss(*net, batch); }
+  std::shared_ptr<Net> net = register_module("net", std::make_shared<Net>());
+};
+
 }  // namespace
 
 TEST_CASE("a plain loop, Accelerator and Trainer end with the same bits") {
@@ -349,6 +354,24 @@ TEST_CASE("the main process comes first, and an accelerator may outlive its modu
       3);
   CHECK(arrived == 3);
   CHECK(first == 0);
+}
+
+TEST_CASE("accumulation skips the steps of an optimizer that was made of a part") {
+  Outer outer;
+  AdamW optimizer(*outer.net, {.lr = 0.01});
+  Loader loader(kRows, collate, {.batch_size = kBatch});
+  Accelerator accelerator({.gradient_accumulation_steps = 2}, comm::Group());
+  accelerator.prepare(optimizer, outer, loader);
+  const std::vector<float> before = weights(outer);
+  int batches = 0;
+  for (const Points& batch : loader) {
+    const auto micro_batch = accelerator.accumulate();
+    accelerator.backward(outer(batch));
+    optimizer.step();
+    optimizer.zero_grad();
+    CHECK((weights(outer) == before) == (batches == 0));
+    if (++batches == 2) break;
+  }
 }
 
 TEST_CASE("split batches are those of all ranks together") {
