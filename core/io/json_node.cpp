@@ -70,9 +70,10 @@ double JsonNode::number() const {
 }
 
 std::int64_t JsonNode::integer(std::int64_t lowest, std::int64_t highest) const {
-  if (!value_->is_number_integer()) expected("an integer");
-  if (*value_ < lowest || *value_ > highest)
-    expected(str("an integer from ", lowest, " to ", highest));
+  if (!value_->is_number_integer() || *value_ < lowest || *value_ > highest)
+    expected(highest < std::numeric_limits<std::int64_t>::max()
+                 ? str("an integer from ", lowest, " to ", highest)
+                 : "an integer");
   return value_->integer();
 }
 
