@@ -29,18 +29,20 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-Mapping::Mapping(int process, int fd, bool writable) {
+Mapping::Mapping(const Membership& member, int rank, int process, int fd, bool writable) {
   const std::string path = str("/proc/", process, "/fd/", fd);
   // A process may be denied its own descriptors in /proc (prctl(2), PR_SET_DUMPABLE).
   const Socket own(process == getpid() ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
                                        : open(path.c_str(), O_RDWR | O_CLOEXEC));
-  RINGLET_CHECK(own, "[shm] cannot open ", path, " of another rank: ", std::strerror(errno));
+  if (!own)
+    member.end_late(str("[shm] rank ", member.name_of(rank),
+                        " has ended or denies its memory: ", path, ": ", std::strerror(errno)));
   struct stat status {};
   if (fstat(own.fd(), &status) == 0) nbytes_ = static_cast<std::size_t>(status.st_size);
   data_ = mmap(nullptr, nbytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
                own.fd(), 0);
-  RINGLET_CHECK(data_ != MAP_FAILED, "[shm] cannot map ", nbytes_,
-                " bytes of another rank: ", std::strerror(errno));
+  RINGLET_CHECK(data_ != MAP_FAILED, "[shm] cannot map ", nbytes_, " bytes of rank ",
+                member.name_of(rank), ": ", std::strerror(errno));
 }
 
 Mapping::~Mapping() { munmap(data_, nbytes_); }
@@ -56,11 +58,11 @@ std::size_t Board::memory_size(int size) {
   return ranks * sizeof(RankState) + ranks * ranks * sizeof(Channel);
 }
 
-Board::Board(int process, int fd, int size)
-    : size_(size),
-      memory_(process, fd, /*writable=*/true),
-      states_(reinterpret_cast<RankState*>(memory_.at(0, memory_size(size)))),
-      channels_(reinterpret_cast<Channel*>(states_ + size)) {}
+Board::Board(const Membership& member, int process, int fd)
+    : size_(member.size),
+      memory_(member, 0, process, fd, /*writable=*/true),
+      states_(reinterpret_cast<RankState*>(memory_.at(0, memory_size(size_)))),
+      channels_(reinterpret_cast<Channel*>(states_ + size_)) {}
 
 std::shared_ptr<Board> Board::join(const Membership& member) {
   Socket made;  // closed when all ranks have the memory
@@ -83,7 +85,7 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
     const std::lock_guard lock(mutex);
     std::erase_if(*boards, [](const auto& named) { return named.second.expired(); });
     std::weak_ptr<Board>& known = (*boards)[name];
-    if (!(board = known.lock())) known = board = std::make_shared<Board>(process, fd, member.size);
+    if (!(board = known.lock())) known = board = std::make_shared<Board>(member, process, fd);
   }
   member.meet("opened the board", "all ranks on the board");
   return board;

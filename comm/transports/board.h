@@ -48,10 +48,11 @@ struct RankState {
   Location buffer;                      // valid until the sends of this collective are read
 };
 
-/// A mapping of the whole memory that a process of this host has open as `fd`.
+/// A mapping of the whole memory that `rank`, a process of this host, has open as `fd`.
 class Mapping {
  public:
-  Mapping(int process, int fd, bool writable);
+  /// Ends the group if the rank has ended or denies its memory.
+  Mapping(const Membership& member, int rank, int process, int fd, bool writable);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -69,8 +70,8 @@ class Board {
  public:
   /// Returns when all ranks have the board. Ranks in one process share one.
   static std::shared_ptr<Board> join(const Membership& member);
-  /// Maps memory of memory_size(size) bytes, initially zero.
-  Board(int process, int fd, int size);
+  /// Maps memory of rank 0: memory_size(member.size) bytes, initially zero.
+  Board(const Membership& member, int process, int fd);
 
   RankState& state(int rank) const { return states_[rank]; }
   Channel& channel(int from, int to) const { return channels_[from * size_ + to]; }

@@ -38,7 +38,9 @@ class ShmTransport final : public BoardTransport {
     auto found = mappings_.find(key);
     if (found == mappings_.end()) {
       const int process = board().state(sent.peer).process.load();
-      found = mappings_.try_emplace(key, process, theirs.fd, /*writable=*/false).first;
+      found =
+          mappings_.try_emplace(key, member(), sent.peer, process, theirs.fd, /*writable=*/false)
+              .first;
     }
     return found->second.at(theirs.offset + sent.offset, sent.nbytes);
   }

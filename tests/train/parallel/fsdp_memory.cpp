@@ -29,8 +29,9 @@ void train_and_save(const TemporaryFolder& folder, DType compute, bool lora,
   models::CosineSimilarityLoss loss(encoder);
   const std::shared_ptr<void> strategy = attach(loss);
   AdamW optimizer(loss, tiny::adamw());
-  Loader loader({tiny::datasets()[2]}, encoder.tokenizer(), {.batch_size = 2});
-  models::PackedBatch batch = *loader.next();
+  // A temporary loader: its thread takes memory for the next batch.
+  models::PackedBatch batch =
+      *Loader({tiny::datasets()[2]}, encoder.tokenizer(), {.batch_size = 2}).next();
   batch.ranks = 0;  // every rank has them
   for (int step = 0; step < 2; ++step) {
     loss(batch).backward();

@@ -235,9 +235,11 @@ struct FailsInBackward : models::EmbeddingLoss {
 /// The peak of memory above what the model and the batch take, of a step.
 std::size_t peak_of(std::size_t rows, std::size_t forward_rows) {
   Ranking model;
-  Loader loader({triplets(rows)}, model.encoder.tokenizer(),
-                {.batch_size = rows, .mini_batch_size = forward_rows, .seed = 7});
-  const models::PackedBatch& batch = *loader.next();
+  // A temporary loader: its thread takes memory for the next batch.
+  const models::PackedBatch batch =
+      *Loader({triplets(rows)}, model.encoder.tokenizer(),
+              {.batch_size = rows, .mini_batch_size = forward_rows, .seed = 7})
+           .next();
   model.loss(batch).backward();  // the gradients' memory
   model.loss.zero_grad();
   const std::size_t before = memory_stats({}).allocated;

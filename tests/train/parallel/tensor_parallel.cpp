@@ -277,8 +277,10 @@ TEST_CASE("under sequence parallelism a rank keeps less for backward" *
       Model model(Architecture::mpnet);
       model.encoder.transformer()->set_checkpointing(recompute);
       const TensorParallel tensor(model.loss, group, model.plan(), {.sequence = sequence});
-      Loader loader({words::dataset(640, 3)}, model.encoder.tokenizer(), {.batch_size = 320});
-      const models::PackedBatch batch = tiny::next(model.loss, loader);
+      const models::PackedBatch batch = [&] {  // its loader ends: its thread takes memory, too
+        Loader loader({words::dataset(640, 3)}, model.encoder.tokenizer(), {.batch_size = 320});
+        return tiny::next(model.loss, loader);
+      }();
       tokens = static_cast<double>(batch.tokens());
       model.loss(batch).backward();  // buffers of gradients and of the transport stay
       const std::size_t before = memory_stats({}).allocated;
