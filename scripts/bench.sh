@@ -142,6 +142,10 @@ if [ -z "${BUILD:-}" ]; then
     build_options+=(-Dgpu_arch=)
     say "no GPU here, so no CUDA kernels are compiled; these are, by: meson configure build -Dgpu_arch=90a"
   fi
+  if [[ ! -f $build/build.ninja && -z ${RINGLET_ISA:-} ]]; then
+    build_options+=("-Disa=$(instruction_set)")
+    say "CPU kernels are compiled for this processor; for others, too, by: meson configure build -Disa=avx2,avx512"
+  fi
   say "looking for packages"
   require_packages "${build_packages[@]}"
   say "configuring $build"

@@ -99,7 +99,8 @@ release_tests() {
   # The emulated GPU interprets the kernels of one architecture.
   local architectures
   architectures=$(gpu_architectures)
-  build release build --buildtype=release -Dwerror=true -Dtests=enabled -Dgpu_arch="${architectures:-90a}" || return
+  build release build --buildtype=release -Dwerror=true -Dtests=enabled \
+    -Disa=avx2,avx512 -Dgpu_arch="${architectures:-90a}" || return
   run_tests release build "${test_arguments[@]}"
 }
 

@@ -58,7 +58,7 @@ def run(*options, build="build", gpus=False, clone=True, **variables):
                      keep.format("ringlet") + 'set -o pipefail; "${@:4}" | sed "s/^/[0] /"')
         make_program(root / "python", '[ "$1" = -c ] || printf "%s\\n" "${@:2}" >' + f"{root}/peers.txt")
         environment = {**os.environ, "PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PYTHON": str(root / "python"),
-                       **{name: value.replace("ROOT", str(root)) for name, value in variables.items()}}
+                       "RINGLET_ISA": "", **{name: value.replace("ROOT", str(root)) for name, value in variables.items()}}
         done = subprocess.run(["bash", str(root / "scripts/bench.sh"), *options], env=environment, text=True,
                               cwd=caller, capture_output=True, check=False)
         ran = {path.stem: path.read_text().replace(str(root), "ROOT").splitlines() for path in root.glob("*.txt")}
@@ -156,7 +156,7 @@ class Forwarded(unittest.TestCase):
     def test_it_says_what_it_is_doing(self):
         _, done = run("--report", "page.html", "--peers")
         said = [line.removeprefix("bench.sh: ").split(",")[0].split()[0] for line in done.stderr.splitlines()]
-        self.assertEqual(said, ["no", "looking", "configuring", "building", "a", "the", "the", "ringlet"])
+        self.assertEqual(said, ["no", "CPU", "looking", "configuring", "building", "a", "the", "the", "ringlet"])
 
     def test_a_fresh_clone_without_a_gpu_compiles_no_kernels_for_one(self):
         for clone, gpus, there in ((True, False, True), (False, False, False), (True, True, False)):
@@ -164,6 +164,14 @@ class Forwarded(unittest.TestCase):
             self.assertEqual("-Dgpu_arch=" in ran["meson"], there)
             self.assertEqual("no CUDA kernels are compiled" in done.stderr, there)
             self.assertEqual("-Dgpu_arch=90a" in done.stderr, there)
+
+    def test_a_fresh_clone_compiles_the_kernels_of_this_processor(self):
+        for clone, isa, restricted in ((True, "", True), (False, "", False), (True, "avx2", False)):
+            ran, done = run(clone=clone, RINGLET_ISA=isa)
+            options = [one for one in ran["meson"] if one.startswith("-Disa=")]
+            self.assertEqual(len(options), restricted)
+            self.assertEqual("for this processor" in done.stderr, restricted)
+            self.assertTrue(set(options) <= {"-Disa=avx512", "-Disa=avx2", "-Disa="})
 
     def test_a_page_has_the_json_and_the_timeline_of_a_short_run_after_the_table(self):
         for given in (["--report", "mine.html"], ["--report=mine.html"]):
