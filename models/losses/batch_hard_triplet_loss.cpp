@@ -1,7 +1,8 @@
-#include "ringlet/models/losses/batch_hard_triplet_loss.h"
+#include <functional>
 
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/models/losses/columns.h"
+#include "ringlet/models/losses/losses.h"
 
 namespace ringlet::models {
 namespace {
@@ -24,19 +25,11 @@ Variable pick(const Variable& x, const Tensor& index) {
   return autograd::view(autograd::gather(x, 1, index), {x.size(0)});
 }
 
-}  // namespace
-
-BatchHardTripletLoss::BatchHardTripletLoss(SentenceEncoder encoder, MarginOptions options)
-    : EmbeddingLoss(std::move(encoder)), options_(options) {
-  RINGLET_CHECK(options.distance != Distance::manhattan,
-                "[BatchHardTripletLoss] distance: expected euclidean or cosine, found manhattan");
-}
-
-Variable BatchHardTripletLoss::of_embeddings(const Variable& embeddings,
-                                             const PackedBatch& batch) const {
-  check_labels(kind(), batch, DType::i64);
-  const auto [own] = columns<1>(kind(), embeddings, batch);
-  const nn::GlobalRows rows = global_rows(batch);
+Variable batch_hard_triplet(const MarginOptions& options, const Variable& embeddings,
+                            const PackedBatch& batch, const EmbeddingLoss& loss) {
+  check_labels(loss.kind(), batch, DType::i64);
+  const auto [own] = columns<1>(loss.kind(), embeddings, batch);
+  const nn::GlobalRows rows = loss.global_rows(batch);
   if (rows.size() == 0) return autograd::sum(own);  // without an element to pick
   const Tensor labels = rows.gather_values(batch.labels);
   const Tensor same = eq(batch.labels.view({rows.own(), 1}), labels.view({1, rows.size()}));
@@ -46,7 +39,7 @@ Variable BatchHardTripletLoss::of_embeddings(const Variable& embeddings,
   };
   const Tensor places = numbers(rows.begin(), rows.own()).view({rows.own(), 1});
   const Tensor self = eq(places, numbers(0, rows.size()).view({1, rows.size()}));
-  const Variable distances = all_distances(options_.distance, own, rows, places);  // (n, N)
+  const Variable distances = all_distances(options.distance, own, rows, places);  // (n, N)
   const auto weight = [&](const Tensor& mask) { return Variable(mask.to(distances.dtype())); };
   const Variable positives = distances * (weight(same) - weight(self));
   const Variable farthest =
@@ -54,8 +47,21 @@ Variable BatchHardTripletLoss::of_embeddings(const Variable& embeddings,
   const Variable negatives = distances + farthest * weight(same);
   const Variable hardest_positive = pick(positives, argmax(positives.tensor(), 1, true));
   const Variable hardest_negative = pick(negatives, argmin(negatives.tensor(), 1, true));
-  const Variable each = autograd::relu(hardest_positive - hardest_negative + options_.margin);
+  const Variable each = autograd::relu(hardest_positive - hardest_negative + options.margin);
   return autograd::sum(each) / static_cast<double>(batch.global_rows);
+}
+
+}  // namespace
+
+BatchHardTripletLoss::BatchHardTripletLoss(SentenceEncoder encoder, MarginOptions options)
+    : EmbeddingLoss(std::move(encoder),
+                    {.kind = "BatchHardTripletLoss",
+                     .settings = options.settings(),
+                     .compares_rows = true,
+                     .min_rows = 2},
+                    std::bind_front(batch_hard_triplet, options)) {
+  RINGLET_CHECK(options.distance != Distance::manhattan,
+                "[BatchHardTripletLoss] distance: expected euclidean or cosine, found manhattan");
 }
 
 }  // namespace ringlet::models

@@ -6,7 +6,8 @@
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
-EmbeddingLoss::EmbeddingLoss(SentenceEncoder encoder) : encoder_(std::move(encoder)) {
+EmbeddingLoss::EmbeddingLoss(SentenceEncoder encoder, LossTraits traits, Value value)
+    : encoder_(std::move(encoder)), traits_(std::move(traits)), value_(std::move(value)) {
   register_module("", encoder_.modules());
 }
 
@@ -47,7 +48,8 @@ Variable EmbeddingLoss::embed(const PackedBatch& batch) const {
 }
 
 bool EmbeddingLoss::compares_peers() const {
-  if (!compares_rows() || negatives_ == Negatives::local || !autograd::grad_enabled()) return false;
+  if (!traits_.compares_rows || negatives_ == Negatives::local || !autograd::grad_enabled())
+    return false;
   const auto sharding = nn::sharding_of(*this);
   return devices_ || (sharding && sharding->group().size() > 1);
 }

@@ -15,25 +15,49 @@ namespace ringlet::models {
 enum class Negatives : std::uint8_t { global, local };
 inline constexpr Names<Negatives, 2> kNegatives{"negatives", {"global", "local"}};
 
-/// A loss of the embeddings of a batch. If the batch has forward_rows, the encoder takes so many
-/// rows at a time without a tape. Backward runs each piece again, as in Gao et al., Scaling Deep
-/// Contrastive Learning, 2021. Memory is then that of one piece. Dropout masks are those of the
-/// whole batch.
+struct LossTraits {
+  const char* kind;                          // the class
+  std::string settings = "";                 // the options in describe(): ", scale 20"
+  bool compares_rows = false;                // a row's value depends on other rows
+  bool reads_back = false;                   // on the host: a step cannot be captured
+  std::int64_t min_rows = 1;                 // Loss::min_rows, of one or two texts
+  std::int64_t min_rows_with_negatives = 1;  // of more
+};
+
+/// A loss is a function of the embeddings of a batch, and its traits. If the batch has
+/// forward_rows, the encoder takes so many rows at a time without a tape. Backward runs each piece
+/// again, as in Gao et al., Scaling Deep Contrastive Learning, 2021. Memory is then that of one
+/// piece. Dropout masks are those of the whole batch.
 class EmbeddingLoss : public Loss {
  public:
-  bool is_capturable() const override { return !compares_peers(); }
+  /// Embeddings are (S, H) in the order of the batch's sentences.
+  using Value = std::function<Variable(const Variable& embeddings, const PackedBatch& batch,
+                                       const EmbeddingLoss& loss)>;
+  EmbeddingLoss(SentenceEncoder encoder, LossTraits traits, Value value);
+
+  const char* kind() const override { return traits_.kind; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
+    return std::make_shared<EmbeddingLoss>(encoder_of(cloner), traits_, value_);
+  }
+  bool is_capturable() const override { return !traits_.reads_back && !compares_peers(); }
   bool cuts(const PackedBatch& batch) const override { return batch.forward_rows > 0; }
   bool spans_ranks(std::size_t /*dataset*/) const override {
-    return compares_rows() && negatives_ == Negatives::global;
+    return traits_.compares_rows && negatives_ == Negatives::global;
+  }
+  std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t columns) const override {
+    return columns > 2 ? traits_.min_rows_with_negatives : traits_.min_rows;
   }
   std::string describe(std::size_t dataset) const override {
     const char* const negatives = spans_ranks(dataset) ? ", global negatives" : ", local negatives";
-    return str(kind(), settings(), compares_rows() ? negatives : "");
+    return str(kind(), traits_.settings, traits_.compares_rows ? negatives : "");
   }
   void take_settings(const nn::Module& original) override;
 
-  /// The loss of given embeddings, (S, H) in the order of the batch's sentences.
-  virtual Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const = 0;
+  Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
+    return value_(embeddings, batch, *this);
+  }
+  /// The rows that a row is compared with. Collective if they are those of all ranks.
+  nn::GlobalRows global_rows(const PackedBatch& batch) const { return {peers(), batch.rows}; }
 
   const SentenceEncoder& encoder() const { return encoder_; }
   virtual void set_negatives(Negatives negatives) { negatives_ = negatives; }
@@ -41,18 +65,12 @@ class EmbeddingLoss : public Loss {
   void set_devices(std::function<const comm::Group&()> devices) { devices_ = std::move(devices); }
 
  protected:
-  explicit EmbeddingLoss(SentenceEncoder encoder);
-  /// Whether a row's value depends on other rows.
-  virtual bool compares_rows() const { return false; }
-  /// The options after the class in describe(): ", scale 20".
-  virtual std::string settings() const { return ""; }
   Variable forward(const PackedBatch& batch) override;
 
   /// The encoder of a copy of this loss.
   SentenceEncoder encoder_of(nn::Cloner& cloner) const {
     return encoder_.around(cloner(encoder_.modules()));
   }
-  nn::GlobalRows global_rows(const PackedBatch& batch) const { return {peers(), batch.rows}; }
 
  private:
   Variable embed(const PackedBatch& batch) const;
@@ -60,6 +78,8 @@ class EmbeddingLoss : public Loss {
   comm::Group peers() const;
 
   SentenceEncoder encoder_;
+  LossTraits traits_;
+  Value value_;
   Negatives negatives_ = Negatives::global;
   std::function<const comm::Group&()> devices_;
 };

@@ -15,7 +15,7 @@
 #include "ringlet/comm/observer.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/dropout.h"
 #include "ringlet/nn/linear.h"

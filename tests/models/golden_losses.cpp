@@ -6,13 +6,7 @@
 
 #include "oracle_batch.h"
 #include "ringlet/core/ops/index.h"
-#include "ringlet/models/losses/batch_hard_triplet_loss.h"
-#include "ringlet/models/losses/contrastive_loss.h"
-#include "ringlet/models/losses/cosent_loss.h"
-#include "ringlet/models/losses/matryoshka_loss.h"
-#include "ringlet/models/losses/mse_loss.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
-#include "ringlet/models/losses/triplet_loss.h"
+#include "ringlet/models/losses/losses.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

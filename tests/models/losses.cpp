@@ -6,10 +6,8 @@
 #include "oracle_batch.h"
 #include "ringlet/autograd/functions/cosine_similarity.h"
 #include "ringlet/core/ops/index.h"
-#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
-#include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/optimizer/update_rules.h"
 
 using namespace ringlet;

@@ -4,7 +4,7 @@
 #include "model_folder.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/io/json.h"
-#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/models/modules/dropout.h"
 #include "ringlet/models/modules/layer_norm.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "../oracle.h"
-#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/models/sentence_encoder.h"
 
 namespace ringlet::models {

@@ -7,7 +7,7 @@
 #include "oracle_batch.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/config.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/losses/losses.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

@@ -5,8 +5,8 @@
 
 #include "../delayed_device.h"
 #include "ringlet/core/tensor/random.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/sentence_encoder.h"
 #include "words.h"
 

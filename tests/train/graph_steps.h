@@ -3,7 +3,7 @@
 
 #include "graph_device.h"
 #include "results.h"
-#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/step/step_graphs.h"
 

@@ -8,8 +8,7 @@
 #include "../files.h"
 #include "graph_device.h"
 #include "results.h"
-#include "ringlet/models/losses/cosine_similarity_loss.h"
-#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

@@ -10,7 +10,7 @@
 #include "parallel/tiny.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/tests/extended.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"

@@ -9,10 +9,8 @@
 
 #include "graph_steps.h"
 #include "ringlet/core/ops/embedding.h"
-#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
-#include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/trainer.h"
 #include "words.h"
 

@@ -1,17 +1,9 @@
 #include "ringlet/train/cli/loss_kind.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 
-#include "ringlet/models/losses/batch_hard_triplet_loss.h"
-#include "ringlet/models/losses/contrastive_loss.h"
-#include "ringlet/models/losses/cosent_loss.h"
-#include "ringlet/models/losses/cosine_similarity_loss.h"
-#include "ringlet/models/losses/matryoshka_loss.h"
-#include "ringlet/models/losses/mse_loss.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
-#include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/models/losses/triplet_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/train/cli/command.h"
 
 namespace ringlet::cli {
@@ -20,63 +12,76 @@ namespace {
 using train::Target;
 using train::TextDataset;
 
-/// A loss's data and options.
-struct Rule {
-  std::size_t fewest = 2, most = 2;  // text columns
-  std::vector<Target> targets = {};
-  const char* needs = "";
-  bool compares = false;               // rows of a batch
-  bool scale = false, margin = false;  // a margin is one between distances
-};
+using Loss = std::shared_ptr<models::EmbeddingLoss>;
+using models::SentenceEncoder;
+using train::BatchSampler;
 
-std::map<LossKind, Rule> make_rules() {
-  using enum LossKind;
-  constexpr std::size_t kMost = train::kMaxColumns;
-  const std::vector<Target> graded{Target::score, Target::label};
-  const Rule ranking{.most = kMost,
-                     .targets = {Target::none},
-                     .needs = "an anchor and a positive without label or score",
-                     .compares = true,
-                     .scale = true};
-  const Rule graded_pairs{.targets = graded,
-                          .needs = "a pair of sentences and a score or label",
-                          .compares = true,
-                          .scale = true};
-  return {{softmax, {.targets = {Target::label}, .needs = "a pair of sentences and a label"}},
-          {cosine, {.targets = {Target::score}, .needs = "a pair of sentences and a score"}},
-          {cosent, graded_pairs},
-          {angle, graded_pairs},
-          {mnrl, ranking},
-          {symmetric, ranking},
-          {triplet,
-           {.fewest = 3,
-            .most = 3,
-            .targets = {Target::none},
-            .needs = "an anchor, a positive and a negative",
-            .margin = true}},
-          {contrastive, {.targets = graded, .needs = graded_pairs.needs, .margin = true}},
-          {online_contrastive,
-           {.targets = {Target::label},
-            .needs = "a pair of sentences and a label, 0 or 1",
-            .compares = true,
-            .margin = true}},
-          {batch_hard,
-           {.fewest = 1,
-            .most = 1,
-            .targets = {Target::label},
-            .needs = "a sentence and a label",
-            .compares = true,
-            .margin = true}},
-          {mse,
-           {.fewest = 1,
-            .most = kMost,
-            .targets = {Target::none},
-            .needs = "sentences without label or score"}}};
+template <class Plain>
+Loss plain(const SentenceEncoder& encoder, const LossOptions&, int) {
+  return std::make_shared<Plain>(encoder);
+}
+Loss softmax(const SentenceEncoder& encoder, const LossOptions&, int classes) {
+  return std::make_shared<models::SoftmaxLoss>(encoder, classes);
+}
+template <class Order>
+Loss scaled(const SentenceEncoder& encoder, const LossOptions& options, int) {
+  return std::make_shared<Order>(encoder, options.scale.value_or(20));
+}
+template <bool symmetric>
+Loss ranking(const SentenceEncoder& encoder, const LossOptions& options, int) {
+  return std::make_shared<models::MultipleNegativesRankingLoss>(
+      encoder, models::RankingOptions{options.scale.value_or(20), symmetric});
+}
+template <class Margin>
+Loss margin(const SentenceEncoder& encoder, const LossOptions& options, int) {
+  constexpr bool of_pairs = std::is_same_v<Margin, models::ContrastiveLoss> ||
+                            std::is_same_v<Margin, models::OnlineContrastiveLoss>;
+  const models::MarginOptions usual =
+      of_pairs ? models::kContrastiveMargin : models::MarginOptions{};
+  return std::make_shared<Margin>(encoder,
+                                  models::MarginOptions{options.distance.value_or(usual.distance),
+                                                        options.margin.value_or(usual.margin)});
 }
 
+/// Options of a loss: --negatives; --scale; --margin and --distance.
+enum Has : unsigned { kRows = 1, kScale = 2, kMargin = 4 };
+
+/// A loss's making, data and options.
+struct Rule {
+  Loss (*make)(const SentenceEncoder&, const LossOptions&, int classes);
+  std::size_t fewest, most;  // text columns
+  std::vector<Target> targets;
+  const char* needs;
+  unsigned has = 0;
+  std::optional<BatchSampler> sampler = {};
+};
+
 const Rule& rule_of(LossKind kind) {
-  static const std::map<LossKind, Rule> kRules = make_rules();
-  return kRules.at(kind);
+  using namespace models;
+  using enum Target;
+  constexpr std::size_t kMost = train::kMaxColumns;
+  constexpr auto kDistinct = BatchSampler::no_duplicates, kGrouped = BatchSampler::group_by_label;
+  constexpr const char* kScored = "a pair of sentences and a score";
+  constexpr const char* kGraded = "a pair of sentences and a score or label";
+  constexpr const char* kBinary = "a pair of sentences and a label, 0 or 1";
+  constexpr const char* kRanked = "an anchor and a positive without label or score";
+  constexpr const char* kTriplet = "an anchor, a positive and a negative";
+  constexpr const char* kClass = "a sentence and a label";
+  // In the order of LossKind.
+  static const std::array<Rule, kLosses.all.size()> kRules{{
+      {softmax, 2, 2, {label}, "a pair of sentences and a label"},
+      {plain<CosineSimilarityLoss>, 2, 2, {score}, kScored},
+      {scaled<CoSENTLoss>, 2, 2, {score, label}, kGraded, kRows | kScale},
+      {scaled<AnglELoss>, 2, 2, {score, label}, kGraded, kRows | kScale},
+      {ranking<false>, 2, kMost, {none}, kRanked, kRows | kScale, kDistinct},
+      {ranking<true>, 2, kMost, {none}, kRanked, kRows | kScale, kDistinct},
+      {margin<TripletLoss>, 3, 3, {none}, kTriplet, kMargin},
+      {margin<ContrastiveLoss>, 2, 2, {score, label}, kGraded, kMargin},
+      {margin<OnlineContrastiveLoss>, 2, 2, {label}, kBinary, kRows | kMargin},
+      {margin<BatchHardTripletLoss>, 1, 1, {label}, kClass, kRows | kMargin, kGrouped},
+      {plain<MSELoss>, 1, kMost, {none}, "sentences without label or score"},
+  }};
+  return kRules[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace
@@ -96,14 +101,14 @@ void add_loss_options(Command& command, LossOptions& options) {
 }
 
 void check_loss_options(const LossOptions& options, const std::vector<LossKind>& losses) {
-  const auto check = [&](const char* option, bool set, bool Rule::*has) {
-    if (set && std::ranges::none_of(losses, [&](LossKind kind) { return rule_of(kind).*has; }))
+  const auto check = [&](const char* option, bool set, Has has) {
+    if (set && std::ranges::none_of(losses, [&](LossKind kind) { return rule_of(kind).has & has; }))
       fail_input(option, ": no loss of this run has it");
   };
-  check("--negatives", options.negatives.has_value(), &Rule::compares);
-  check("--scale", options.scale.has_value(), &Rule::scale);
-  check("--margin", options.margin.has_value(), &Rule::margin);
-  check("--distance", options.distance.has_value(), &Rule::margin);
+  check("--negatives", options.negatives.has_value(), kRows);
+  check("--scale", options.scale.has_value(), kScale);
+  check("--margin", options.margin.has_value(), kMargin);
+  check("--distance", options.distance.has_value(), kMargin);
   for (const LossKind whole : {LossKind::softmax, LossKind::mse})
     if (!options.matryoshka_dims.empty() && std::ranges::find(losses, whole) != losses.end())
       fail_input("--matryoshka-dims: ", kLosses(whole),
@@ -147,58 +152,11 @@ void check_suits(const TextDataset& data, LossKind loss, const std::string& wher
                  data.score(row), " in row ", row + 1);
 }
 
-std::optional<train::BatchSampler> sampler_of(LossKind loss) {
-  if (loss == LossKind::mnrl || loss == LossKind::symmetric)
-    return train::BatchSampler::no_duplicates;
-  if (loss == LossKind::batch_hard) return train::BatchSampler::group_by_label;
-  return std::nullopt;
-}
+std::optional<BatchSampler> sampler_of(LossKind loss) { return rule_of(loss).sampler; }
 
-namespace {
-
-std::shared_ptr<models::EmbeddingLoss> plain_loss(LossKind kind, const LossOptions& options,
-                                                  const models::SentenceEncoder& encoder,
-                                                  int classes) {
-  const double scale = options.scale.value_or(20);
-  const models::RankingOptions ranking{scale, kind == LossKind::symmetric};
-  const auto or_usual = [&](const models::MarginOptions& usual) {
-    return models::MarginOptions{options.distance.value_or(usual.distance),
-                                 options.margin.value_or(usual.margin)};
-  };
-  const models::MarginOptions triplet = or_usual({}),
-                              contrastive = or_usual(models::kContrastiveMargin);
-  switch (kind) {
-    case LossKind::softmax:
-      return std::make_shared<models::SoftmaxLoss>(encoder, classes);
-    case LossKind::cosine:
-      return std::make_shared<models::CosineSimilarityLoss>(encoder);
-    case LossKind::cosent:
-      return std::make_shared<models::CoSENTLoss>(encoder, scale);
-    case LossKind::angle:
-      return std::make_shared<models::AnglELoss>(encoder, scale);
-    case LossKind::mnrl:
-    case LossKind::symmetric:
-      return std::make_shared<models::MultipleNegativesRankingLoss>(encoder, ranking);
-    case LossKind::triplet:
-      return std::make_shared<models::TripletLoss>(encoder, triplet);
-    case LossKind::contrastive:
-      return std::make_shared<models::ContrastiveLoss>(encoder, contrastive);
-    case LossKind::online_contrastive:
-      return std::make_shared<models::OnlineContrastiveLoss>(encoder, contrastive);
-    case LossKind::batch_hard:
-      return std::make_shared<models::BatchHardTripletLoss>(encoder, triplet);
-    case LossKind::mse:
-      break;
-  }
-  return std::make_shared<models::MSELoss>(encoder);
-}
-
-}  // namespace
-
-std::shared_ptr<models::EmbeddingLoss> make_loss(LossKind kind, const LossOptions& options,
-                                                 const models::SentenceEncoder& encoder,
-                                                 int classes) {
-  std::shared_ptr<models::EmbeddingLoss> loss = plain_loss(kind, options, encoder, classes);
+Loss make_loss(LossKind kind, const LossOptions& options, const SentenceEncoder& encoder,
+               int classes) {
+  const Loss loss = rule_of(kind).make(encoder, options, classes);
   if (options.negatives) loss->set_negatives(*options.negatives);
   if (options.matryoshka_dims.empty()) return loss;
   return of_option("--matryoshka-dims", [&] {

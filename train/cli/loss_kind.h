@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/models/losses/distance.h"
-#include "ringlet/models/losses/embedding_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/sampler.h"
 

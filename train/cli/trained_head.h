@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/losses/losses.h"
 
 namespace ringlet::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/models/sentence_encoder.h"
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/loss_kind.h"

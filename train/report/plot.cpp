@@ -18,7 +18,7 @@ constexpr double kLeft = 62;
 constexpr double kRight = svg::kNarrow - 20;
 constexpr double kPlotHeight = 240;
 
-struct Range {
+struct AxisRange {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
   void include(double value) {
@@ -28,7 +28,7 @@ struct Range {
 };
 
 /// A range that can be drawn: never empty, never a point.
-Range drawable(Range range) {
+AxisRange drawable(AxisRange range) {
   if (range.low > range.high) return {0, 1};
   if (range.low < range.high) return range;
   const double margin = range.low == 0 ? 1 : std::abs(range.low) * 0.1;
@@ -84,8 +84,8 @@ void draw_series(Canvas& canvas, const Series& series, const Scale& x, const Sca
   end_run();
 }
 
-std::pair<Range, Range> ranges(const LineChart& chart) {
-  Range x, y;
+std::pair<AxisRange, AxisRange> ranges(const LineChart& chart) {
+  AxisRange x, y;
   for (const Series& series : chart.series) {
     RINGLET_CHECK_EQ(series.x.size(), series.y.size(), "[draw_lines] series '", series.name, "'");
     for (std::size_t i = 0; i < series.x.size(); ++i) {

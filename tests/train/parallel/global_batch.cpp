@@ -6,7 +6,7 @@
 #include "../../oracle.h"
 #include "every_strategy.h"
 #include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
 #include "ringlet/train/trainer.h"
 
@@ -215,14 +215,13 @@ namespace {
 /// The difference of a ranking loss over two devices that fails on the second one in backward,
 /// before the gradients of the gathered rows.
 struct FailsInBackward : models::EmbeddingLoss {
-  explicit FailsInBackward(models::SentenceEncoder encoder) : EmbeddingLoss(std::move(encoder)) {}
-  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
-    return std::make_shared<FailsInBackward>(encoder_of(cloner));
-  }
-  bool compares_rows() const override { return true; }
-  Variable of_embeddings(const Variable& embeddings,
-                         const models::PackedBatch& batch) const override {
-    const Variable value = autograd::sum(global_rows(batch).gather(embeddings, batch.columns));
+  explicit FailsInBackward(models::SentenceEncoder encoder)
+      : EmbeddingLoss(std::move(encoder), {.kind = "FailsInBackward", .compares_rows = true},
+                      fail) {}
+
+  static Variable fail(const Variable& embeddings, const models::PackedBatch& batch,
+                       const EmbeddingLoss& loss) {
+    const Variable value = autograd::sum(loss.global_rows(batch).gather(embeddings, batch.columns));
     return autograd::record(
         "fails", value.tensor(), {value},
         [device = value.device()](const Tensor& grad, autograd::Gradients& grads) {

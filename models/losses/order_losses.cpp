@@ -1,13 +1,11 @@
-#include "ringlet/models/losses/cosent_loss.h"
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
-#include "ringlet/autograd/functions/cosine_similarity.h"
-#include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/models/losses/columns.h"
+#include "ringlet/models/losses/losses.h"
 
 namespace ringlet::models {
 namespace {
@@ -70,12 +68,11 @@ Variable angle_similarity(const Variable& x, const Variable& y) {
   return autograd::abs(autograd::sum(u[0] * v[0] + u[1] * v[1] + u[1] * v[0] - u[0] * v[1], {1}));
 }
 
-}  // namespace
-
-Variable OrderLoss::of_similarities(const std::vector<Variable>& similarities,
-                                    const std::vector<Tensor>& scores,
-                                    const PackedBatch& batch) const {
-  const nn::GlobalRows rows = global_rows(batch);
+/// Similarities and scores (rows) of this rank, in one or more parts.
+Variable of_similarities(double scale, const std::vector<Variable>& similarities,
+                         const std::vector<Tensor>& scores, const PackedBatch& batch,
+                         const EmbeddingLoss& loss) {
+  const nn::GlobalRows rows = loss.global_rows(batch);
   std::vector<double> all_similarities, all_scores;
   const auto append = [&](std::vector<double>& to, const Tensor& values) {
     const auto gathered = rows.gather_values(values).to_vector<double>();
@@ -84,8 +81,8 @@ Variable OrderLoss::of_similarities(const std::vector<Variable>& similarities,
   for (const Variable& part : similarities) append(all_similarities, part.tensor());
   for (const Tensor& part : scores) append(all_scores, part);
   for (const double score : all_scores)
-    RINGLET_CHECK(std::isfinite(score), "[", kind(), "] a score is ", score);
-  const OrderValue value = order_value(all_similarities, all_scores, scale_);
+    RINGLET_CHECK(std::isfinite(score), "[", loss.kind(), "] a score is ", score);
+  const OrderValue value = order_value(all_similarities, all_scores, scale);
 
   const double weight = rows.weight_in(batch.global_rows);
   std::vector<double> own;
@@ -100,22 +97,24 @@ Variable OrderLoss::of_similarities(const std::vector<Variable>& similarities,
   };
   const double share = static_cast<double>(rows.own()) / static_cast<double>(batch.global_rows);
   return autograd::record(
-      kind(), like({share * value.loss}, {}), {joined},
+      loss.kind(), like({share * value.loss}, {}), {joined},
       [gradient = ringlet::scale(like(own, joined.shape()), weight)](
           const Tensor& grad, autograd::Gradients& grads) { grads[0].set(mul(gradient, grad)); });
 }
 
-Variable CoSENTLoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
-  check_labels(kind(), batch);
-  const auto [u, v] = columns<2>("CoSENTLoss", embeddings, batch);
+Variable cosent(double scale, const Variable& embeddings, const PackedBatch& batch,
+                const EmbeddingLoss& loss) {
+  check_labels(loss.kind(), batch);
+  const auto [u, v] = columns<2>(loss.kind(), embeddings, batch);
   const Variable cosines = autograd::sum(autograd::normalize(u) * autograd::normalize(v), {1});
-  return of_similarities({cosines}, {batch.labels}, batch);
+  return of_similarities(scale, {cosines}, {batch.labels}, batch, loss);
 }
 
-Variable AnglELoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
+Variable angle(double scale, const Variable& embeddings, const PackedBatch& batch,
+               const EmbeddingLoss& loss) {
   RINGLET_CHECK(batch.columns >= 2, "[AnglELoss] rows are an anchor and one or more texts, not ",
                 batch.columns, " column");
-  if (batch.labels.defined() || batch.columns == 2) check_labels(kind(), batch);
+  if (batch.labels.defined() || batch.columns == 2) check_labels(loss.kind(), batch);
   const Variable anchor = column(embeddings, batch, 0);
   const Tensor first = batch.labels.defined() ? batch.labels.to(DType::f32)
                                               : ones({batch.rows}, DType::f32, embeddings.device());
@@ -125,7 +124,23 @@ Variable AnglELoss::of_embeddings(const Variable& embeddings, const PackedBatch&
     similarities.push_back(angle_similarity(anchor, column(embeddings, batch, c)));
     scores.push_back(c == 1 ? first : 1.0 - first);
   }
-  return of_similarities(similarities, scores, batch);
+  return of_similarities(scale, similarities, scores, batch, loss);
 }
+
+// They sort on the host.
+LossTraits order_traits(const char* kind, double scale) {
+  return {
+      .kind = kind, .settings = str(", scale ", scale), .compares_rows = true, .reads_back = true};
+}
+
+}  // namespace
+
+CoSENTLoss::CoSENTLoss(SentenceEncoder encoder, double scale)
+    : EmbeddingLoss(std::move(encoder), order_traits("CoSENTLoss", scale),
+                    std::bind_front(cosent, scale)) {}
+
+AnglELoss::AnglELoss(SentenceEncoder encoder, double scale)
+    : EmbeddingLoss(std::move(encoder), order_traits("AnglELoss", scale),
+                    std::bind_front(angle, scale)) {}
 
 }  // namespace ringlet::models
