@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/dispatch.h"
 
 namespace ringlet::cuda {
 
@@ -33,20 +33,8 @@ class WidestWord {
 /// Calls body.template operator()<T>() for the word of that many bytes.
 template <class Body>
 void dispatch_word(std::size_t nbytes, Body&& body) {
-  switch (nbytes) {
-    case 1:
-      return body.template operator()<std::uint8_t>();
-    case 2:
-      return body.template operator()<std::uint16_t>();
-    case 4:
-      return body.template operator()<std::uint32_t>();
-    case 8:
-      return body.template operator()<std::uint64_t>();
-    case 16:
-      return body.template operator()<Word16>();
-    default:
-      fail("[cuda] words of ", nbytes, " bytes");
-  }
+  if (nbytes == sizeof(Word16)) return body.template operator()<Word16>();
+  ringlet::dispatch_word(static_cast<std::int64_t>(nbytes), body);
 }
 
 }  // namespace ringlet::cuda

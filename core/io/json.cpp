@@ -108,58 +108,27 @@ class Builder {
   std::string key_;
 };
 
-void write_text(const std::string& text, std::string& out) {
-  const bool plain = std::ranges::all_of(
-      text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
-  if (plain) {
-    out.append(1, '"').append(text).append(1, '"');
-    return;
+/// The library's value, which writes JSON.
+nlohmann::ordered_json native(const Json& json) {
+  if (json.is_array()) {
+    auto list = nlohmann::ordered_json::array();
+    for (const Json& value : json) list.push_back(native(value));
+    return list;
   }
-  try {
-    out += nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception& error) {
-    fail("[Json] a text is not UTF-8: ", error.what());
+  if (json.is_object()) {
+    nlohmann::ordered_json::object_t members;
+    members.reserve(json.size());
+    // The base's member does not search for the key.
+    for (const auto& [key, value] : json.items())
+      members.Container::emplace_back(key, native(value));
+    return members;
   }
-}
-
-void write(const Json& json, std::string& out, int indent, int depth) {
-  const auto new_line = [&](int level) {
-    if (indent >= 0) out.append(1, '\n').append(static_cast<std::size_t>(indent * level), ' ');
-  };
-  if (!json.is_structured()) {
-    if (json.is_string()) return write_text(json.text(), out);
-    if (json.is_null()) out += "null";
-    if (json.is_boolean()) out += json.boolean() ? "true" : "false";
-    if (json.is_number_unsigned())
-      out += std::to_string(json.unsigned_integer());
-    else if (json.is_number_integer())
-      out += std::to_string(json.integer());
-    else if (json.is_number())
-      out += nlohmann::json(json.number()).dump();
-    return;
-  }
-  const bool list = json.is_array();
-  out += list ? '[' : '{';
-  bool first = true;
-  const auto next = [&] {
-    if (!std::exchange(first, false)) out += ',';
-    new_line(depth + 1);
-  };
-  if (list) {
-    for (const Json& value : json) {
-      next();
-      write(value, out, indent, depth + 1);
-    }
-  } else {
-    for (const auto& [key, value] : json.items()) {
-      next();
-      write_text(key, out);
-      out += indent >= 0 ? ": " : ":";
-      write(value, out, indent, depth + 1);
-    }
-  }
-  if (!first) new_line(depth);
-  out += list ? ']' : '}';
+  if (json.is_string()) return json.text();
+  if (json.is_boolean()) return json.boolean();
+  if (json.is_number_unsigned()) return json.unsigned_integer();
+  if (json.is_number_integer()) return json.integer();
+  if (json.is_number()) return json.number();
+  return nullptr;
 }
 
 /// Holds each 64-bit integer and each double.
@@ -184,8 +153,8 @@ Json Json::parse(std::string_view text, const std::string& source, Repeated repe
   return std::move(builder.root);
 }
 
-std::optional<Json> Json::try_parse(std::string_view text) {
-  Builder builder(Repeated::last_counts);
+std::optional<Json> Json::try_parse(std::string_view text, Repeated repeated) {
+  Builder builder(repeated);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::nullopt;
   return std::move(builder.root);
 }
@@ -304,9 +273,11 @@ void Json::erase(std::string_view key) {
 }
 
 std::string Json::dump(int indent) const {
-  std::string out;
-  write(*this, out, indent, 0);
-  return out;
+  try {
+    return native(*this).dump(indent);
+  } catch (const nlohmann::json::exception& error) {
+    fail("[Json] a text is not UTF-8: ", error.what());
+  }
 }
 
 bool operator==(const Json& a, const Json& b) {

@@ -27,7 +27,8 @@ class Json {
   static Json parse(std::string_view text, const std::string& source = "JSON",
                     Repeated repeated = Repeated::last_counts);
   /// Empty if the text is no JSON.
-  static std::optional<Json> try_parse(std::string_view text);
+  static std::optional<Json> try_parse(std::string_view text,
+                                       Repeated repeated = Repeated::last_counts);
   static Json array(std::initializer_list<Json> values = {}) { return List(values); }
   static Json object() { return Object(); }
 

@@ -30,12 +30,11 @@ std::vector<std::string> texts_of(const Json& object, const char* key, const Lin
 }
 
 Json read_object(std::string_view line, const LineReader& lines) {
-  std::string complaint;
+  std::optional<Json> object = Json::try_parse(line, Json::Repeated::refused);
+  if (object && object->is_object()) return *std::move(object);
+  std::string complaint = "expected a JSON object with each key once, nested less deeply";
   json_members(line, complaint);
-  if (!complaint.empty()) lines.fail_here(complaint);
-  std::optional<Json> object = Json::try_parse(line);
-  if (!object) lines.fail_here("expected a JSON object that is nested less deeply");
-  return *std::move(object);
+  lines.fail_here(complaint);
 }
 
 /// The value of the column; InputError for a key that the first object lacks.

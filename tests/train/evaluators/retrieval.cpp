@@ -97,7 +97,7 @@ TEST_CASE("rows for reranking have lists of texts, or a text") {
           ":1: expected texts in 'positive'");
   refused("{\"query\": \"a\", \"positive\": []}", ":1: expected a member 'negative'");
   refused("{\"query\": " + std::string(2000, '[') + std::string(2000, ']') + "}",
-          ":1: expected a JSON object that is nested less deeply");
+          ":1: expected a JSON object with each key once, nested less deeply");
   refused("{\"query\": [\"a\", \"b\"], \"positive\": [], \"negative\": []}",
           ":1: expected one text in 'query'");
   refused("{\"query\": ",
