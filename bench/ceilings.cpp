@@ -5,11 +5,11 @@
 #endif
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "device_seconds.h"
 #include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/tensor/tensor.h"
@@ -17,10 +17,6 @@
 
 namespace ringlet::bench {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // ---- multiply-adds ------------------------------------------------------------------------
 
@@ -114,12 +110,12 @@ double measure_flops(Device device, DType dtype) {
   const std::int64_t pieces = 16 * threads_per_device();
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
-    const double start = now();
+    const double start = steady_seconds();
     parallel_for(device, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
       for (; begin < end; ++begin) keep(loop.run(keep(0.5f)));
     });
     const double work = 2.0 * kRounds * kSums * loop.products * static_cast<double>(pieces);
-    best = std::max(best, work / (now() - start));
+    best = std::max(best, work / (steady_seconds() - start));
   }
   return best;
 }
@@ -140,9 +136,10 @@ double measure_copy(Device device, std::size_t nbytes) {
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     int times = 0;
-    const double start = now();
+    const double start = steady_seconds();
     double seconds = 0;
-    for (; seconds < 0.01; seconds = now() - start, ++times) parallel_for(device, n, piece, copy);
+    for (; seconds < 0.01; seconds = steady_seconds() - start, ++times)
+      parallel_for(device, n, piece, copy);
     best = std::max(best, 2.0 * static_cast<double>(nbytes) * times / seconds);
   }
   return best;

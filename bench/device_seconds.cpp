@@ -1,7 +1,6 @@
 #include "device_seconds.h"
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "ringlet/core/device/device_time.h"
@@ -14,19 +13,15 @@ constexpr int kMostAhead = 200;       // runs; as many fit into the device's que
 constexpr double kLeastRun = 1e-6;    // seconds
 constexpr double kHoldMargin = 1e-4;  // seconds, added to 1.5 times the host's time
 
-double host_seconds(const std::function<void()>& run) {
-  const auto start = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 }  // namespace
 
 double device_seconds(Device device, const std::function<void()>& run, double least) {
   run();  // warms up memory, plans and packed weights
   synchronize(device);
   const auto start = device_time(device);
-  const double host = host_seconds(run);
+  const double host_start = steady_seconds();
+  run();
+  const double host = steady_seconds() - host_start;
   const double each = std::max(device_time(device)->seconds_since(*start), kLeastRun);
   const int runs = static_cast<int>(std::clamp<double>(least / kBatches / each, 1, kMostAhead));
   std::vector<double> batches;

@@ -1,4 +1,3 @@
-#include <chrono>
 #include <vector>
 
 #include "profile.h"
@@ -15,10 +14,10 @@ class DeviceProfile final : public StepProfile, public KernelObserver {
   ~DeviceProfile() override { kernel_observer = nullptr; }
 
   void run(const std::function<void(bool again)>& step) override {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = steady_seconds();
     weigh(step);
-    const std::chrono::duration<double> host = std::chrono::steady_clock::now() - start;
-    hold(device_, host.count());  // longer than the host's time for a step without waits
+    const double host = steady_seconds() - start;
+    hold(device_, host);  // longer than the host's time for a step without waits
     kernel_observer = this;
     const auto begin = device_time(device_);
     step(true);

@@ -2,7 +2,6 @@
 // are faster than its first choice as rows of cuda/product_table.inc. See --help.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <fstream>
 
 #include "product_tuning.h"
@@ -242,16 +241,14 @@ class Tuning {
       file_ << table_row(gpu_, cublas_, contest.name(), choices[best].algo.data) << std::flush;
     return {first, chosen};
   }
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  double seconds() const { return steady_seconds() - start_; }
 
   Options options_;
   Device device_;
   std::string gpu_;
   std::size_t cublas_ = cuda::cublas_lt().cublasLtGetVersion();
   std::ofstream file_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double start_ = steady_seconds();
 };
 
 int run(int argc, char** argv) {

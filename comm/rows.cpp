@@ -42,4 +42,15 @@ Tensor reduce_scatter_rows(const Group& group, const Tensor& all,
   return own;
 }
 
+void all_reduce_filled(const Group& group, const Tensor& table) {
+  if (group.size() == 1) return;
+  const bool doubles = table.dtype() == DType::f64;
+  if (!doubles) RINGLET_CHECK_EQ(table.dtype(), DType::f32, "[all_reduce_filled] a table of");
+  // As integers: adding zeros changes no bit, not even the sign of a zero.
+  group
+      .all_reduce(Tensor(table.storage(), table.storage_offset(), table.shape(),
+                         doubles ? DType::i64 : DType::i32))
+      .wait();
+}
+
 }  // namespace ringlet::comm

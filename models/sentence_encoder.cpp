@@ -1,10 +1,10 @@
 #include "ringlet/models/sentence_encoder.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/core/io/atomic_folder.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/distinct_sentences.h"
@@ -168,14 +168,12 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
                 *options.truncate_dim);
   const autograd::NoGrad no_grad;
   const nn::EvalGuard evaluating(*state_->modules);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   const std::string prompt = this->prompt(options);
   const PackedEncoding encoded = prompt.empty()
                                      ? state_->tokenizer.encode_batch(texts)
                                      : state_->tokenizer.encode_batch(with_prompt(prompt, texts));
-  if (options.tokenizing_s != nullptr)
-    *options.tokenizing_s +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.tokenizing_s != nullptr) *options.tokenizing_s += steady_seconds() - start;
   const DistinctSentences sentences(encoded);
   std::vector<Range> batches = cut(sentences, static_cast<std::size_t>(options.batch_tokens));
   // Forwards may be collective: a rank with fewer batches then adds empty ones.

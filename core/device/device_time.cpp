@@ -10,15 +10,18 @@ namespace {
 class HostTime final : public DeviceTime {
  public:
   double seconds_since(const DeviceTime& earlier) const override {
-    const auto& other = dynamic_cast<const HostTime&>(earlier);
-    return std::chrono::duration<double>(at_ - other.at_).count();
+    return at_ - dynamic_cast<const HostTime&>(earlier).at_;
   }
 
  private:
-  std::chrono::steady_clock::time_point at_ = std::chrono::steady_clock::now();
+  double at_ = steady_seconds();
 };
 
 }  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::unique_ptr<DeviceTime> Backend::device_time(Device) { return std::make_unique<HostTime>(); }
 

@@ -13,6 +13,8 @@
 
 namespace ringlet {
 
+/// Seconds of the host's steady clock, since a point of its own.
+double steady_seconds();
 /// The time when the device completes this thread's work so far; on a CPU, now.
 std::unique_ptr<DeviceTime> device_time(Device device);
 /// Delays the work that this thread enqueues next by about `seconds`. No effect on a CPU.

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
@@ -102,7 +102,7 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
   const std::int64_t dimension = model.encoded_dimension();
   std::optional<Sink> sink;
   if (first) sink.emplace(options.output, texts.size(), dimension);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   double tokenizing_s = 0;
   how.tokenizing_s = &tokenizing_s;
   for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
@@ -112,8 +112,7 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
   }
   if (!first) return;
   sink->commit();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_summary(options, texts.size(), dimension, seconds.count(), tokenizing_s);
+  print_summary(options, texts.size(), dimension, steady_seconds() - start, tokenizing_s);
 }
 
 }  // namespace

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "commit.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/output.h"
@@ -105,16 +104,15 @@ void BlockEmbedder::corpus(const std::vector<std::string>& texts,
 void BlockEmbedder::embed(const char* what, const std::vector<std::string>& texts,
                           const models::EncodeOptions& how,
                           const std::function<void(const Tensor&)>& use) const {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   std::int64_t done = 0;
   train::for_each_block(model_, texts, how, cache_, world_, [&](const Tensor& rows) {
     use(rows);
     done += rows.size(0);
     if (world_.rank() != 0) return;
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     fmt::print(stderr, "{} of {} {}, {} texts/s\n", fmt::group_digits(done),
                fmt::group_digits(std::ssize(texts)), what,
-               train::format_count(static_cast<double>(done) / seconds.count()));
+               train::format_count(static_cast<double>(done) / (steady_seconds() - start)));
   });
 }
 

@@ -9,7 +9,6 @@
 //   for (const DigitBatch& batch : loader) loader.weigh(loss(batch)).backward();
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <filesystem>
 #include <functional>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/core/threads/thread.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
@@ -119,9 +119,9 @@ class Loader final : public StepLoader {
   /// The next batch, or null at the end of an epoch (once). It is valid until the next call.
   /// Rethrows the errors of making it.
   const Batch* next() {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = steady_seconds();
     Item item = ahead_ > 0 ? take() : make();
-    waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    waited_ += steady_seconds() - start;
     position_ = item.after;
     *share_ = item.share;
     batch_ = std::move(item.batch);

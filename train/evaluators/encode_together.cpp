@@ -5,21 +5,11 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/train/data/loader.h"
 
 namespace ringlet::train {
-
-void gather_rows(Tensor& table, const comm::Group& group) {
-  if (group.size() == 1) return;
-  const bool doubles = table.dtype() == DType::f64;
-  if (!doubles) RINGLET_CHECK_EQ(table.dtype(), DType::f32, "[gather_rows] rows of");
-  // As integers: adding zeros changes no bit, not even the sign of a zero.
-  group
-      .all_reduce(Tensor(table.storage(), table.storage_offset(), table.shape(),
-                         doubles ? DType::i64 : DType::i32))
-      .wait();
-}
 
 std::optional<std::size_t> row_not_finite(const Tensor& table) {
   const std::span values(table.data<float>(), static_cast<std::size_t>(table.numel()));
@@ -59,7 +49,7 @@ Tensor encode_shares(const models::SentenceEncoder& model, std::span<const std::
       zeros({static_cast<std::int64_t>(dealt.places.size()), columns}, DType::f32, Device{});
   for (std::size_t i = 0; i < mine.size(); ++i)
     distinct[static_cast<std::int64_t>(mine[i])].copy_(embeddings[static_cast<std::int64_t>(i)]);
-  gather_rows(distinct, group);
+  comm::all_reduce_filled(group, distinct);
   Tensor all = empty({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
   for (std::size_t d = 0; d < dealt.places.size(); ++d)
     for (const std::size_t place : dealt.places[d])

@@ -1,4 +1,4 @@
-// Encoding by all ranks of a group together, and the rows that they computed separately.
+// Encoding by all ranks of a group together.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,6 @@
 #include "ringlet/models/sentence_encoder.h"
 
 namespace ringlet::train {
-
-/// Every rank has filled some rows of `table` (f32 or f64, on a CPU) and left zeros in the rest;
-/// one rank fills each row. Gives all rows to all ranks, bit for bit.
-void gather_rows(Tensor& table, const comm::Group& group);
 
 /// The first row of a table (rows, H), f32 on a CPU, with a number that is not finite.
 std::optional<std::size_t> row_not_finite(const Tensor& table);

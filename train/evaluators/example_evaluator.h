@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/data/loader.h"
-#include "ringlet/train/evaluators/encode_together.h"
 #include "ringlet/train/report/metrics.h"
 
 namespace ringlet::train {
@@ -57,7 +57,7 @@ class ExampleEvaluator {
         sums.mutable_data<double>()[number * means.size() + i] = rows * means[i].second;
       number += static_cast<std::size_t>(at.group.size());
     }
-    gather_rows(sums, at.group);
+    comm::all_reduce_filled(at.group, sums);
     for (std::size_t i = 0; i < figures.size(); ++i) {
       double sum = 0;
       for (std::size_t batch = 0; batch < batches; ++batch)

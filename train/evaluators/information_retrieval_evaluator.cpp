@@ -1,9 +1,10 @@
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
+
+#include "ringlet/comm/rows.h"
 
 namespace ringlet::train {
 namespace {
@@ -15,18 +16,6 @@ std::string column_title(const std::string& key) {
       {"mrr", "MRR"},           {"ndcg", "NDCG"},           {"map", "MAP"}};
   const std::size_t at = key.find('@');
   return kTitles.at(key.substr(0, at)) + key.substr(at);
-}
-
-/// The numbers of all ranks, contiguous in rank order.
-std::vector<double> gather_in_order(const std::vector<double>& mine, const comm::Group& group) {
-  const std::string bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(double));
-  std::vector<double> all;
-  for (const std::string& part : group.all_gather_bytes(bytes)) {
-    const std::size_t begin = all.size();
-    all.resize(begin + part.size() / sizeof(double));
-    std::memcpy(all.data() + begin, part.data(), part.size());
-  }
-  return all;
 }
 
 Tensor rows_of(const Tensor& table, std::span<const std::size_t> rows) {
@@ -132,10 +121,10 @@ Metrics InformationRetrievalEvaluator::means_of(const std::vector<std::vector<Hi
     const auto of_query = retrieval_figures(hits, relevant.count, options_.cutoffs);
     figures.insert(figures.end(), of_query.begin(), of_query.end());
   }
-  figures = gather_in_order(figures, group);
   Metrics means;
   for (const std::string& key : retrieval_keys(options_.cutoffs)) means.emplace_back(key, 0);
-  for (std::size_t i = 0; i < figures.size(); ++i) means[i % means.size()].second += figures[i];
+  for (const std::vector<double>& theirs : comm::all_gather_values(group, figures))
+    for (std::size_t i = 0; i < theirs.size(); ++i) means[i % means.size()].second += theirs[i];
   for (auto& [key, sum] : means) sum /= static_cast<double>(queries_.size());
   return means;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/data/loader.h"
 #include "ringlet/train/evaluators/classification.h"
@@ -40,7 +41,7 @@ Report LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
       all.slice(number * batch_rows, number * batch_rows + batch.rows).copy_(scores);
     number += at.group.size();
   }
-  gather_rows(all, at.group);
+  comm::all_reduce_filled(at.group, all);
   if (const auto row = row_not_finite(all))
     fail_input(dataset_->name(), ": the logits of row ", *row + 1, " are not finite");
   ClassificationMeter meter;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::train {
@@ -11,8 +12,8 @@ RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool know
     : table_(std::move(table)) {
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  std::string message(1, known ? 'k' : 'u');
-  message.append(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(rows[0]));
+  std::vector<std::int32_t> message{known};
+  message.insert(message.end(), rows.begin(), rows.end());
   agree(message, group);
   if (!sparse_) return;
 
@@ -32,13 +33,11 @@ RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool know
   work_ = group.all_gather(gathered_, mine, pieces);
 }
 
-void RowExchange::agree(const std::string& mine, const comm::Group& group) {
+void RowExchange::agree(const std::vector<std::int32_t>& mine, const comm::Group& group) {
   std::int64_t sent = 0;
-  for (const std::string& message : group.all_gather_bytes(mine)) {
-    known_ = known_ && message[0] == 'k';
-    std::vector<std::int32_t>& rows = rows_.emplace_back((message.size() - 1) / sizeof(rows[0]));
-    std::copy(message.begin() + 1, message.end(), reinterpret_cast<char*>(rows.data()));
-    sent += static_cast<std::int64_t>(rows.size());
+  for (const std::vector<std::int32_t>& message : comm::all_gather_values(group, mine)) {
+    known_ = known_ && message[0] == 1;
+    sent += std::ssize(rows_.emplace_back(message.begin() + 1, message.end()));
   }
   sparse_ = known_ && sent < table_.size(0);
 }

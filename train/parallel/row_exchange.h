@@ -34,7 +34,7 @@ class RowExchange {
   void finish() { finish(table_.view({-1}), 0); }
 
  private:
-  void agree(const std::string& mine, const comm::Group& group);
+  void agree(const std::vector<std::int32_t>& mine, const comm::Group& group);
 
   Tensor table_;
   std::vector<std::vector<std::int32_t>> rows_;  // of each rank, ascending

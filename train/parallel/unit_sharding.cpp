@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/ops/elementwise.h"
 
@@ -123,13 +124,7 @@ std::vector<nn::LocalSlice> UnitSharding::local_slices() {
   return slices;
 }
 
-void add_blocks(const comm::Group& group, const Tensor& blocks) {
-  static_assert(sizeof(double) == sizeof(std::int64_t));
-  group.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
-      .wait();
-}
-
-void UnitSharding::gather_norm_blocks(Tensor& blocks) { add_blocks(shards_, blocks); }
+void UnitSharding::gather_norm_blocks(Tensor& blocks) { comm::all_reduce_filled(shards_, blocks); }
 
 void UnitSharding::after_step() {
   if (parameters_) return;

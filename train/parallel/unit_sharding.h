@@ -7,10 +7,6 @@
 
 namespace ringlet::train {
 
-/// Adds norm blocks over the ranks, of which one has a block and the others zeros: adding the bits
-/// keeps it.
-void add_blocks(const comm::Group& group, const Tensor& blocks);
-
 /// Rank r updates piece r of each unit. A shard size cuts the ranks into blocks of so many, which
 /// are replicas of each other; r is then the place in a block. Gradients are summed within a block
 /// first, then over the blocks. Edges are multiples of the norm block from the unit's start, so a

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
@@ -51,18 +52,13 @@ std::optional<double> find_metric(const Metrics& metrics, std::string_view name)
 }
 
 Metrics sum_over_ranks(const Metrics& mine, const comm::Group& group) {
-  std::string bytes;
-  for (const auto& [name, value] : mine)
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  std::vector<double> values;
+  for (const auto& [name, value] : mine) values.push_back(value);
   Metrics sums = mine;
   for (auto& [name, sum] : sums) sum = 0;
-  for (const std::string& each : group.all_gather_bytes(bytes)) {
-    RINGLET_CHECK_EQ(each.size(), bytes.size(), "[metrics] bytes of a rank's figures");
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      double value = 0;
-      std::memcpy(&value, each.data() + i * sizeof(value), sizeof(value));
-      sums[i].second += value;
-    }
+  for (const std::vector<double>& each : comm::all_gather_values(group, values)) {
+    RINGLET_CHECK_EQ(each.size(), sums.size(), "[metrics] a rank's figures");
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i].second += each[i];
   }
   return sums;
 }

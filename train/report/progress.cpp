@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -11,14 +10,9 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/device_time.h"
 
 namespace ringlet::train {
-namespace {}  // namespace
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   const auto whole = static_cast<long long>(std::llround(seconds));

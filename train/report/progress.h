@@ -10,8 +10,6 @@
 
 namespace ringlet::train {
 
-/// Seconds of the steady clock, since a point of its own.
-double steady_seconds();
 /// "50 s", "3 min 20 s", "2 h 05 min".
 std::string format_duration(double seconds);
 /// Three significant digits, with k, M or G from ten thousand on: "7.32", "840", "12.3k".

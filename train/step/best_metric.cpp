@@ -1,10 +1,10 @@
 #include "ringlet/train/step/best_metric.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
 
@@ -34,17 +34,14 @@ void BestMetric::check_named(const std::vector<std::string>& names) const {
 double BestMetric::value(const Metrics& metrics, const comm::Group& group) const {
   std::optional<double> found = find_metric(metrics, str(kEvalPrefix, name_));
   if (!found) found = find_metric(metrics, name_);
-  std::string bytes;
-  if (found) bytes.assign(reinterpret_cast<const char*>(&*found), sizeof(double));
-  const std::string first = group.all_gather_bytes(bytes)[0];
+  const std::vector<double> mine(found ? 1U : 0U, found.value_or(0));
+  const std::vector<double> first = comm::all_gather_values(group, mine)[0];
   if (first.empty()) {
     std::vector<std::string> names;
     for (const auto& [name, of_it] : metrics) names.push_back(name);
     check_named(names);
   }
-  double value = 0;
-  std::memcpy(&value, first.data(), sizeof(value));
-  return value;
+  return first[0];
 }
 
 double BestMetric::improvement(double value, const std::optional<BestModel>& best) const {

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
+#include "ringlet/comm/rows.h"
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/train/report/progress.h"
 
 namespace ringlet::train {
@@ -23,14 +24,14 @@ double mean(const LossSum& loss) { return loss.sum / static_cast<double>(loss.st
 
 StepResult combined(const StepResult& mine, int world_rank, const comm::Group& group, bool late) {
   StepResult sum = {.dataset = mine.dataset};
-  const std::pair<StepResult, int> named(mine, world_rank);
-  const std::string bytes(reinterpret_cast<const char*>(&named), sizeof(named));
-  for (const std::string& each : group.all_gather_bytes(bytes)) {
-    std::pair<StepResult, int> one;
-    std::memcpy(static_cast<void*>(&one), each.data(), sizeof(one));
-    const StepResult& result = one.first;
+  struct Named {
+    StepResult result;
+    int rank;
+  };
+  for (const auto& each : comm::all_gather_values(group, std::vector<Named>{{mine, world_rank}})) {
+    const auto& [result, rank] = each.front();
     // The gradients are summed already and no longer show which rank's loss was wrong.
-    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", one.second, " is ",
+    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", rank, " is ",
                   result.loss, late ? "" : "; nothing was updated");
     sum.loss += result.loss;
     sum.rows += result.rows;

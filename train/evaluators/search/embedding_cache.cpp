@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/data/hash.h"
@@ -28,7 +29,7 @@ std::optional<Tensor> found_by_first(const EmbeddingCache& cache, const std::str
   if (group.size() == 1) return rows;
   if (group.all_gather_bytes(rows ? "found" : "")[0].empty()) return std::nullopt;
   Tensor table = rows ? *rows : zeros({std::ssize(texts), columns}, DType::f32, Device{});
-  gather_rows(table, group);
+  comm::all_reduce_filled(group, table);
   return table;
 }
 

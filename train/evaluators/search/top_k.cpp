@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <string>
-#include <string_view>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/normalize.h"
 #include "ringlet/core/threads/parallel.h"
@@ -25,42 +23,6 @@ void keep(std::vector<Hit>& heap, std::size_t k, const Hit& hit) {
   }
   heap.push_back(hit);
   std::ranges::push_heap(heap, is_better);
-}
-
-template <class T>
-void append(std::string& bytes, const T& value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-template <class T>
-T take(std::string_view& bytes) {
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof(value));
-  bytes.remove_prefix(sizeof(value));
-  return value;
-}
-
-/// For each query the number of its hits, then their rows and scores.
-std::string bytes_of(const std::vector<std::vector<Hit>>& hits) {
-  std::string bytes;
-  for (const std::vector<Hit>& of_query : hits) {
-    append(bytes, of_query.size());
-    for (const Hit& hit : of_query) {
-      append(bytes, hit.row);
-      append(bytes, hit.score);
-    }
-  }
-  return bytes;
-}
-
-void append_hits(std::vector<std::vector<Hit>>& all, std::string_view bytes) {
-  while (!bytes.empty()) {
-    std::vector<Hit>& of_query = all.emplace_back(take<std::size_t>(bytes));
-    for (Hit& hit : of_query) {
-      hit.row = take<std::int64_t>(bytes);
-      hit.score = take<float>(bytes);
-    }
-  }
 }
 
 }  // namespace
@@ -98,8 +60,22 @@ std::vector<std::vector<Hit>> TopKSearch::finish() {
   if (filled_ > 0) search_block();
   for (std::vector<Hit>& heap : heaps_) std::ranges::sort_heap(heap, is_better);
   if (group_.size() == 1) return std::move(heaps_);
+  std::vector<std::size_t> counts;  // of each query
+  std::vector<Hit> hits;
+  for (const std::vector<Hit>& of_query : heaps_) {
+    counts.push_back(of_query.size());
+    hits.insert(hits.end(), of_query.begin(), of_query.end());
+  }
+  const auto all_counts = comm::all_gather_values(group_, counts);
+  const auto all_hits = comm::all_gather_values(group_, hits);
   std::vector<std::vector<Hit>> all;
-  for (const std::string& part : group_.all_gather_bytes(bytes_of(heaps_))) append_hits(all, part);
+  for (std::size_t rank = 0; rank < all_hits.size(); ++rank) {
+    auto next = all_hits[rank].begin();
+    for (const std::size_t count : all_counts[rank]) {
+      all.emplace_back(next, next + static_cast<std::ptrdiff_t>(count));
+      next += static_cast<std::ptrdiff_t>(count);
+    }
+  }
   return all;
 }
 

@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/model/same_rows.h"
 
-#include <cstring>
-
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/train/data/hash.h"
 
@@ -23,18 +22,14 @@ void check_same_rows(const comm::Group& group, int rank,
   if (group.size() == 1) return;
   std::vector<std::uint64_t> mine{static_cast<std::uint64_t>(rank)};
   for (const models::PackedBatch& batch : micro_batches) mine.push_back(fingerprint(batch));
-  const std::size_t nbytes = mine.size() * sizeof(mine[0]);
-  std::vector<std::vector<std::uint64_t>> all;
-  for (const std::string& each :
-       group.all_gather_bytes({reinterpret_cast<const char*>(mine.data()), nbytes})) {
-    RINGLET_CHECK_EQ(each.size(), nbytes, "[mesh] bytes of the micro-batches of a peer");
-    std::memcpy(all.emplace_back(mine.size()).data(), each.data(), nbytes);
-  }
-  for (const std::vector<std::uint64_t>& other : all)
+  const auto all = comm::all_gather_values(group, mine);
+  for (const std::vector<std::uint64_t>& other : all) {
+    RINGLET_CHECK_EQ(other.size(), mine.size(), "[mesh] micro-batches of a peer and the rank");
     for (std::size_t k = 1; k < mine.size(); ++k)
       RINGLET_CHECK(other[k] == all[0][k], "[mesh] ",
                     mine.size() == 2 ? "the micro-batch" : str("micro-batch ", k - 1), " of rank ",
                     other[0], " has other rows than that of rank ", all[0][0]);
+  }
 }
 
 }  // namespace ringlet::train

@@ -1,11 +1,11 @@
 #include "ringlet/train/parallel/model/sentence_pipeline.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/view.h"
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/train/parallel/model/same_rows.h"
 #include "ringlet/train/report/timeline.h"
@@ -44,7 +44,7 @@ constexpr Tensor models::PackedBatch::*kParts[] = {
 
 /// A batch as its layers read it: the longest sentence, then each part's elements after their
 /// number, -1 if it is undefined.
-std::string to_bytes(const models::PackedBatch& batch) {
+std::vector<std::int32_t> packed(const models::PackedBatch& batch) {
   std::vector<std::int32_t> all{static_cast<std::int32_t>(batch.max_length)};
   for (const auto part : kParts) {
     const bool there = (batch.*part).defined();
@@ -53,12 +53,10 @@ std::string to_bytes(const models::PackedBatch& batch) {
     all.push_back(there ? static_cast<std::int32_t>(values.size()) : -1);
     all.insert(all.end(), values.begin(), values.end());
   }
-  return {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(std::int32_t)};
+  return all;
 }
 
-models::PackedBatch from_bytes(const std::string& bytes) {
-  std::vector<std::int32_t> all(bytes.size() / sizeof(std::int32_t));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
+models::PackedBatch unpacked(const std::vector<std::int32_t>& all) {
   models::PackedBatch batch;
   batch.max_length = all[0];
   auto next = all.begin() + 1;
@@ -208,12 +206,12 @@ Variable SentencePipeline::run(const models::PackedBatch& batch) {
     return transformer_.run_layers(stages_.back(), batch, std::exchange(received_, {})).front();
   }
   Variable mine;
-  const std::vector<std::string> all = pipe_.all_gather_bytes(to_bytes(batch));
+  const auto all = comm::all_gather_values(pipe_, packed(batch));
   std::vector<comm::Work> sends;
   for (int owner = 0; owner < pipe_.size(); ++owner) {
     const bool own = owner == pipe_.rank();
     const models::PackedBatch its =
-        own ? batch : from_bytes(all[static_cast<std::size_t>(owner)]).to(loss_.device());
+        own ? batch : unpacked(all[static_cast<std::size_t>(owner)]).to(loss_.device());
     const Variables found = run_stages(its, owner, sends);
     if (own) mine = found.front();
   }

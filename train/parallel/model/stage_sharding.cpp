@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/unit_sharding.h"
 
@@ -148,7 +149,7 @@ std::vector<nn::LocalSlice> StageSharding::local_slices() {
 
 void StageSharding::gather_norm_blocks(Tensor& blocks) {
   data_->gather_norm_blocks(blocks);
-  add_blocks(pipe_, blocks);
+  comm::all_reduce_filled(pipe_, blocks);
 }
 
 void StageSharding::after_step() {
