@@ -8,10 +8,18 @@
 
 #include "ringlet/train/data/retrieval.h"
 #include "ringlet/train/evaluators/evaluator.h"
-#include "ringlet/train/evaluators/retrieval_figures.h"
 #include "ringlet/train/evaluators/search/top_k.h"
 
 namespace ringlet::train {
+
+/// The ranks at which figures are computed.
+struct RetrievalCutoffs {
+  std::vector<std::int64_t> mrr_at_k = {10};
+  std::vector<std::int64_t> ndcg_at_k = {10};
+  std::vector<std::int64_t> accuracy_at_k = {1, 3, 5, 10};
+  std::vector<std::int64_t> precision_recall_at_k = {1, 3, 5, 10};
+  std::vector<std::int64_t> map_at_k = {100};
+};
 
 /// Metrics "cosine_accuracy@1", …; primary is the NDCG at the largest k, of the similarity with the
 /// best one. Documents of equal score are ordered by id. The table is
