@@ -14,7 +14,6 @@
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/data/kept_input.h"
-#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/evaluators/mse_evaluator.h"
 #include "ringlet/train/evaluators/search/embedding_cache.h"
 
@@ -87,7 +86,7 @@ EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::
 void print(const EvaluateOptions& options, const EvaluationData& data,
            const train::Report& report) {
   if (options.json) {
-    Json json{{"rows", data.rows}, {"evaluator", data.kind()}};
+    Json json{{"rows", data.rows}, {"evaluator", data.evaluator->kind()}};
     for (const auto& [name, value] : report.metrics()) json[name] = value;
     json["primary_metric"] = report.primary().first;
     fmt::print("{}\n", json.dump());
@@ -107,17 +106,15 @@ void evaluate(const EvaluateOptions& options, const comm::Group& world) {
   if (world.rank() == 0 && !options.output.empty())
     check_writable_folder("--output", options.output);
   read_pipes({options.data, options.corpus, options.queries}, world);
-  const EvaluationData data =
+  EvaluationData data =
       options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
   const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);
-  if (options.truncate_dim > 0 && !data.evaluator)
+  if (options.truncate_dim > 0 && data.label_accuracy)
     fail_input("--truncate-dim: label accuracy needs whole embeddings");
   truncate(model, options.truncate_dim);
-  const train::EvaluationPoint at{.output = options.output, .group = world};
+  if (data.label_accuracy) data.set_classifier(read_head(options.model.model, model));
   const train::Report report =
-      data.evaluator ? data.evaluator->report(model, at)
-                     : train::LabelAccuracyEvaluator(data.dataset, {.name = data.name})
-                           .report(*read_head(options.model.model, model), model.tokenizer(), at);
+      data.evaluator->report(model, {.output = options.output, .group = world});
   if (world.rank() != 0) return;
   print_reports(data.reports);
   print(options, data, report);

@@ -7,6 +7,7 @@
 #include "ringlet/train/evaluators/binary_classification_evaluator.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
+#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/evaluators/reranking_evaluator.h"
 #include "ringlet/train/evaluators/triplet_evaluator.h"
 
@@ -114,8 +115,11 @@ std::optional<EvaluatorKind> kind_of_file(const EvaluationSource& source) {
 
 }  // namespace
 
-const char* EvaluationData::kind() const {
-  return evaluator ? evaluator->kind() : "LabelAccuracyEvaluator";
+void EvaluationData::set_classifier(const std::shared_ptr<models::SoftmaxLoss>& classifier,
+                                    std::size_t batch_size) {
+  if (label_accuracy)
+    evaluator = std::make_shared<train::LabelAccuracyEvaluator>(
+        dataset, classifier, train::LabelAccuracyEvaluator::Options{name, batch_size});
 }
 
 EvaluationData read_evaluation_data(const EvaluationSource& source, const std::string& name) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ringlet/core/base/names.h"
+#include "ringlet/models/losses/losses.h"
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/split_filter.h"
 #include "ringlet/train/evaluators/evaluator.h"
@@ -25,7 +26,7 @@ struct EvaluationData {
   std::string name = {};  // in metrics and names of tables
   /// The rows; null for retrieval and reranking.
   std::shared_ptr<const train::TextDataset> dataset = {};
-  /// Null for label accuracy, which needs the trained classifier, and if no evaluator suits.
+  /// Null if none suits, and for label accuracy until set_classifier.
   std::shared_ptr<const train::Evaluator> evaluator = {};
   std::size_t rows = 0;   // or queries
   const char* unit = "";  // "pairs"
@@ -33,8 +34,9 @@ struct EvaluationData {
   std::optional<std::size_t> source = {};  // the training data with its loss
   std::vector<train::FileReport> reports = {};
 
-  bool has_evaluator() const { return evaluator || label_accuracy; }
-  const char* kind() const;  // the evaluator's class
+  /// Makes the evaluator of label accuracy.
+  void set_classifier(const std::shared_ptr<models::SoftmaxLoss>& classifier,
+                      std::size_t batch_size = 32);
 };
 
 struct EvaluationSource {

@@ -22,7 +22,6 @@
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
-#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
 #include "ringlet/train/report/model_card.h"
 #include "ringlet/train/report/progress.h"
 #include "ringlet/train/step/timeline_callback.h"
@@ -135,25 +134,17 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
 std::vector<std::string> figures_of(const EvaluationData& data,
                                     const models::SentenceEncoder& encoder) {
   const auto* evaluator = data.evaluator.get();
+  if (data.label_accuracy) return {data.name + "_accuracy"};
   if (!dynamic_cast<const train::EmbeddingSimilarityEvaluator*>(evaluator)) return {};
   const std::string ending = '_' + encoder.sentence_config().similarity_fn_name;
   return {data.name + "_pearson" + ending, data.name + "_spearman" + ending};
 }
 
 void add_evaluator(train::Trainer& trainer, const EvaluationData& data,
-                   const models::SentenceEncoder& encoder,
-                   const std::shared_ptr<models::SoftmaxLoss>& classifier, std::size_t batch_size) {
-  if (data.evaluator)
-    return trainer.add_evaluator([encoder, evaluator = data.evaluator](
-                                     const auto& at) { return evaluator->evaluate(encoder, at); },
-                                 figures_of(data, encoder));
-  trainer.add_evaluator(
-      [encoder, classifier,
-       evaluator = train::LabelAccuracyEvaluator(
-           data.dataset, {.name = data.name, .batch_size = batch_size})](const auto& at) {
-        return evaluator.evaluate(*classifier, encoder.tokenizer(), at);
-      },
-      {data.name + "_accuracy"});
+                   const models::SentenceEncoder& encoder) {
+  trainer.add_evaluator([encoder, evaluator = data.evaluator](
+                            const auto& at) { return evaluator->evaluate(encoder, at); },
+                        figures_of(data, encoder));
 }
 
 /// The losses of the evaluation data for which a loss is trained.
@@ -210,10 +201,10 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
   arguments.prompts = read_prompts(options.prompts, encoder);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
   add_eval_losses(trainer, plan.data);
-  for (const EvaluationData& eval : plan.data.eval)
-    if (eval.has_evaluator())
-      add_evaluator(trainer, eval, encoder, losses.classifier,
-                    arguments.per_device_eval_batch_size);
+  for (EvaluationData& eval : plan.data.eval) {
+    eval.set_classifier(losses.classifier, arguments.per_device_eval_batch_size);
+    if (eval.evaluator) add_evaluator(trainer, eval, encoder);
+  }
 
   if (options.early_stopping.patience > 0)
     trainer.add_callback(train::early_stopping(trainer, options.early_stopping));
@@ -272,7 +263,7 @@ std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& enco
   for (std::size_t i = 0; i < trained.size(); ++i)
     card.train_datasets.push_back({plan.data.sources[i].dataset, trained[i], losses.kinds[i]});
   for (const EvaluationData& eval : plan.data.eval) {
-    if (eval.has_evaluator()) card.evaluators.push_back({eval.kind(), eval.name});
+    if (eval.evaluator) card.evaluators.push_back({eval.evaluator->kind(), eval.name});
     if (!eval.dataset) continue;
     card.eval_datasets.push_back(
         {eval.dataset, eval.name, eval.source ? losses.kinds[*eval.source] : ""});

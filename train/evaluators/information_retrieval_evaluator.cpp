@@ -41,7 +41,7 @@ void add_keys(std::vector<std::string>& keys, const char* name, const Ranks& ran
   for (const std::int64_t k : ranks) keys.push_back(str(name, '@', k));
 }
 
-/// The largest of them.
+/// The largest rank.
 std::int64_t largest(const RetrievalCutoffs& cutoffs) {
   std::int64_t most = 1;
   for (const Ranks* ranks : {&cutoffs.mrr_at_k, &cutoffs.ndcg_at_k, &cutoffs.accuracy_at_k,

@@ -11,26 +11,28 @@
 namespace ringlet::train {
 
 LabelAccuracyEvaluator::LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset,
-                                               Options options)
-    : options_(std::move(options)), dataset_(std::move(dataset)) {
+                                               nn::Module& module, Logits logits, Options options)
+    : options_(std::move(options)),
+      dataset_(std::move(dataset)),
+      module_(module),
+      logits_(std::move(logits)) {
   if (dataset_->target() != Target::label || dataset_->size() == 0)
     fail_input(dataset_->name(), ": expected rows with a label");
 }
 
-Report LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
-                                   const models::Tokenizer& tokenizer,
-                                   const EvaluationPoint& at) const {
-  const nn::EvalGuard mode(module);
+Report LabelAccuracyEvaluator::report(const models::SentenceEncoder& model,
+                                      const EvaluationPoint& at) const {
+  const nn::EvalGuard mode(module_);
   const autograd::NoGrad no_grad;
-  const Device device = module.device();
+  const Device device = module_.device();
   const auto batch_rows = static_cast<std::int64_t>(options_.batch_size);
-  Loader<models::PackedBatch> loader(dataset_->size(), collate_texts(dataset_, tokenizer, {}),
-                                     {.batch_size = options_.batch_size, .shuffle = false},
-                                     at.group, kAhead);
+  Loader<models::PackedBatch> loader(
+      dataset_->size(), collate_texts(dataset_, model.tokenizer(), {}),
+      {.batch_size = options_.batch_size, .shuffle = false}, at.group, kAhead);
   std::int64_t number = at.group.rank();
   Tensor all;  // (rows, classes)
   for (const models::PackedBatch& batch : loader) {
-    const Tensor scores = logits(batch.to(device)).tensor().to(Device{}).to(DType::f32);
+    const Tensor scores = logits_(batch.to(device)).tensor().to(Device{}).to(DType::f32);
     if (dataset_->num_labels() > scores.size(1))
       fail_input(dataset_->name(), ": expected labels below ", scores.size(1), ", found ",
                  dataset_->num_labels() - 1);

@@ -12,36 +12,36 @@
 namespace ringlet::train {
 
 /// The metric is "accuracy", the table accuracy_evaluation_NAME_results.csv.
-class LabelAccuracyEvaluator {
+class LabelAccuracyEvaluator final : public Evaluator {
  public:
   struct Options {
     std::string name = {};
     std::size_t batch_size = 32;
   };
-  /// InputError unless it has labels.
-  LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset, Options options);
+  /// `loss` has logits(batch), (rows, classes), like SoftmaxLoss. InputError without labels.
+  template <class Loss>
+  LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset,
+                         const std::shared_ptr<Loss>& loss, Options options)
+      : LabelAccuracyEvaluator(
+            std::move(dataset), *loss,
+            [loss](const models::PackedBatch& batch) { return loss->logits(batch); },
+            std::move(options)) {}
+  const char* kind() const override { return "LabelAccuracyEvaluator"; }
 
-  /// `loss` has logits(batch), (rows, classes), like SoftmaxLoss, and `tokenizer` is its encoder's.
-  /// Dropout is off during the evaluation. A label without a class is InputError.
-  template <class Loss>
-  Report report(Loss& loss, const models::Tokenizer& tokenizer,
-                const EvaluationPoint& at = {}) const {
-    return run(
-        loss, [&](const models::PackedBatch& batch) { return loss.logits(batch); }, tokenizer, at);
-  }
-  template <class Loss>
-  Metrics evaluate(Loss& loss, const models::Tokenizer& tokenizer,
-                   const EvaluationPoint& at = {}) const {
-    return report(loss, tokenizer, at).metrics();
-  }
+  /// `model` is the loss's encoder. Dropout is off during the evaluation. A label without a class
+  /// is InputError.
+  Report report(const models::SentenceEncoder& model,
+                const EvaluationPoint& at = {}) const override;
 
  private:
   using Logits = std::function<Variable(const models::PackedBatch&)>;
-  Report run(nn::Module& module, const Logits& logits, const models::Tokenizer& tokenizer,
-             const EvaluationPoint& at) const;
+  LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset, nn::Module& module,
+                         Logits logits, Options options);
 
   Options options_;
   std::shared_ptr<const TextDataset> dataset_;
+  nn::Module& module_;
+  Logits logits_;
 };
 
 }  // namespace ringlet::train

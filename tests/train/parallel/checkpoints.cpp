@@ -251,7 +251,6 @@ void check_same(const Found& found, const Found& alone) {
 
 struct Evaluators {
   EmbeddingSimilarityEvaluator similar{*tiny::datasets()[2], {.name = "sts"}};
-  LabelAccuracyEvaluator accurate{tiny::datasets()[0], {.name = "nli", .batch_size = 5}};
 
   /// Pearson and Spearman correlation, accuracy and a loss.
   std::vector<double> operator()(const tiny::Model& model, const EvaluationPoint& at) const {
@@ -263,11 +262,13 @@ struct Evaluators {
           return Metrics{{"eval_loss", (*model.loss)(batch).tensor().item<double>()}};
         },
         /*batch_size=*/5);
-    auto* classifier = dynamic_cast<models::SoftmaxLoss*>(model.loss->losses()[0].get());
+    const LabelAccuracyEvaluator accurate(
+        tiny::datasets()[0],
+        std::dynamic_pointer_cast<models::SoftmaxLoss>(model.loss->losses()[0]),
+        {.name = "nli", .batch_size = 5});
     std::vector<double> found;
-    for (const Metrics& metrics :
-         {similar.evaluate(model.encoder, at),
-          accurate.evaluate(*classifier, model.encoder.tokenizer(), at), scored_loss(at)})
+    for (const Metrics& metrics : {similar.evaluate(model.encoder, at),
+                                   accurate.evaluate(model.encoder, at), scored_loss(at)})
       for (const auto& metric : metrics) found.push_back(metric.second);
     return found;
   }
