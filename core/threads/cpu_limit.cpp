@@ -57,11 +57,10 @@ std::optional<CpuLimit> cpu_limit(const fs::path& process, const fs::path& mount
   return lowest;
 }
 
-int usable_processors() {
+int usable_processors(const std::optional<CpuLimit>& limit) {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  const auto limit = cpu_limit();
   const double most = limit ? limit->processors : allowed;
   return std::max(1, static_cast<int>(std::min<double>(allowed, most)));
 }

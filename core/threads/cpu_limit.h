@@ -18,6 +18,6 @@ std::optional<CpuLimit> cpu_limit(const std::filesystem::path& process = "/proc/
                                   const std::filesystem::path& mount = "/sys/fs/cgroup");
 
 /// The processors of this process's affinity, at most the whole ones of the limit, and at least 1.
-int usable_processors();
+int usable_processors(const std::optional<CpuLimit>& limit = cpu_limit());
 
 }  // namespace ringlet

@@ -1,6 +1,7 @@
 #include "ringlet/core/threads/cpu_limit.h"
 
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
@@ -41,6 +42,22 @@ TEST_CASE("the limit of processors is the lowest of a group and of those above i
   groups.put("mount/cpu.max", "400000 100000\n");
   CHECK_EQ(groups.limit("0::/\n")->processors, 4);
   CHECK_EQ(groups.limit("0::/../other\n")->processors, 4);
+}
+
+TEST_CASE("usable processors are the whole ones of a limit, and at least one") {
+  const Groups groups;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  REQUIRE_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  const auto with = [&](const std::string& quota) {
+    groups.put("mount/job/cpu.max", quota + " 100000\n");
+    return usable_processors(groups.limit("0::/job\n"));
+  };
+  CHECK_EQ(with("max"), CPU_COUNT(&set));
+  CHECK_EQ(with("400000000"), CPU_COUNT(&set));
+  CHECK_EQ(with("199999"), 1);
+  CHECK_EQ(with("250000"), std::min(2, CPU_COUNT(&set)));
+  CHECK_EQ(with("50000"), 1);
 }
 
 TEST_CASE("the limit of processors in version 1 belongs to its controller") {
