@@ -14,12 +14,10 @@
 namespace ringlet::comm {
 namespace {
 
-constexpr auto kGoodbyes = std::chrono::seconds(10);
-
 /// This rank's connection; in rank 0, where no launcher keeps the store, the server, too.
 class Session {
  public:
-  Session(const Environment& environment, const GroupOptions& options) {
+  Session(const Environment& environment, const GroupOptions& options) : timeout_(options.timeout) {
     const Token token = Token::from_environment();
     const std::string& host = environment.master_addr;
     if (environment.rank == 0 && !environment.store_in_launcher)
@@ -38,15 +36,16 @@ class Session {
     record_joined(*store_, environment.rank);
   }
 
-  /// Other ranks may still need the store: the server waits for them, but not for long.
+  /// Other ranks may still need the store.
   ~Session() {
     store_.reset();
-    if (server_) server_->wait_for_goodbyes(kGoodbyes);
+    if (server_) server_->wait_for_goodbyes(timeout_);
   }
 
   TcpStore* store() const { return store_.get(); }
 
  private:
+  Timeout timeout_;
   std::unique_ptr<TcpStoreServer> server_;
   std::unique_ptr<TcpStore> store_;
 };

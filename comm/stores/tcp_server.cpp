@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kTick = 100;  // ms between two looks at the clock, if there are deadlines
 constexpr auto kFlush = std::chrono::milliseconds(500);
+constexpr Timeout kEnding = std::chrono::seconds(10);  // ranks have for it after an alarm
 constexpr std::size_t kLongestName = 512;
 constexpr std::size_t kMostBytes = 256 << 20;  // of all keys and values
 constexpr std::size_t kMostUnsent = 64 << 20;  // to one client
@@ -72,8 +73,8 @@ class Server final : public TcpStoreServer {
 
   int port() const override { return admission_.port(); }
   bool wait_for_goodbyes(Timeout timeout) const override {
-    const Deadline deadline = Clock::now() + timeout;
-    while (joined_ > 0 && Clock::now() < deadline)
+    const auto start = Clock::now();
+    while (joined_ > 0 && Clock::now() - start < (alarmed_ ? std::min(timeout, kEnding) : timeout))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return joined_ == 0;
   }
@@ -216,6 +217,7 @@ class Server final : public TcpStoreServer {
   void raise(const std::string& who, const std::string& cause) {
     if (raised()) return;
     alarm_ = {.type = StoreVerb::alarm, .key = who, .value = cause};
+    alarmed_ = true;
     for (Client& client : clients_)
       if (!client.name.empty()) client.answer(alarm_);
   }
@@ -230,6 +232,7 @@ class Server final : public TcpStoreServer {
   StoreMessage alarm_;
   std::vector<pollfd> polled_;
   std::atomic<int> joined_{0};
+  std::atomic<bool> alarmed_{false};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -28,7 +28,8 @@ class TcpStoreServer {
  public:
   virtual ~TcpStoreServer() = default;
   virtual int port() const = 0;
-  /// Whether all clients have said goodbye or have ended; waits at most `timeout`.
+  /// Whether all clients have said goodbye or have ended. Waits at most `timeout`, and at most 10 s
+  /// if the alarm is raised: only a stopped client does not end then.
   virtual bool wait_for_goodbyes(Timeout timeout) const = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace ringlet::comm {
 namespace {
 
-/// Messages of calls that differ do not meet: an unexpected length would throw on gloo's thread,
+/// Messages of calls that differ do not match: an unexpected length would throw on gloo's thread,
 /// and so end the process.
 std::uint32_t tag_of(const Call& call) {
   std::uint32_t hash = 2166136261;  // FNV-1a
@@ -22,7 +22,7 @@ std::uint32_t tag_of(const Call& call) {
         static_cast<std::uint64_t>(call.dtype), static_cast<std::uint64_t>(call.reduce),
         static_cast<std::uint64_t>(call.root), static_cast<std::uint64_t>(call.count), call.layout})
     for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((part >> (8 * byte)) & 0xFF)) * 16777619;
-  return static_cast<std::uint32_t>(call.sequence) << 16 | ((hash ^ hash >> 16) & 0xFFFF);
+  return hash;
 }
 
 class GlooEngine final : public Engine {

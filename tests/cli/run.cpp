@@ -8,6 +8,7 @@
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/extended.h"
 
 TEST_SUITE_BEGIN("host");
 
@@ -284,6 +285,17 @@ TEST_CASE("a rank that exits with 0 on one node ends its peers on the other") {
   CHECK_EQ(first.wait(120), 1);
   CHECK_EQ(second.wait(120), 0);
   CHECK(contains(first.err(), "step 0: rank 0 waits for rank 1, which has left the group"));
+}
+
+TEST_CASE("rank 0 keeps the store of several nodes until their ranks have ended") {
+  if (!ringlet::is_extended()) return;  // it takes 11 s
+  const std::string port = free_port();
+  const Words program{rank_program, "early", "0", "apart", "gloo", "11"};
+  Background first(node_command(port, "0", {}, program));
+  Background second(node_command(port, "1", {}, program));
+  CHECK_EQ(second.wait(120), 0);
+  CHECK_EQ(first.wait(120), 0);
+  CHECK_EQ(second.err(), "");
 }
 #endif
 

@@ -8,9 +8,10 @@
 //   stop RANK               that rank stops (SIGSTOP)
 //   sleep                   waits for ever
 //   group                   makes a Group by init_from_env() and adds up all ranks' numbers
-//   early RANK before|after|apart [TRANSPORT]
+//   early RANK before|after|apart [TRANSPORT] [SECONDS]
 //                           that rank ends with 0 before it joins the group, or after two sums; its
-//                           peers start a third ("apart": they do not, and end a second later)
+//                           peers start a third ("apart": they do not, use the store SECONDS later,
+//                           by default 1, and end)
 //   nccl [RANK kill|stop]   all ranks share one GPU and sum there as on a CPU, too; then that rank
 //                           kills or stops itself while its peers continue, and wait 10 s
 #include <signal.h>
@@ -79,7 +80,11 @@ void end_early(const std::vector<std::string>& arguments) {
   const Tensor x = zeros({100});
   for (int i = 0; i < 2; ++i) world.all_reduce(x).wait();
   if (me) return;
-  if (when == "apart") return std::this_thread::sleep_for(1s);
+  if (when == "apart") {
+    std::this_thread::sleep_for(arguments.size() > 4 ? 1s * std::stoi(arguments[4]) : 1s);
+    world.store().add("still here", 1);
+    return;
+  }
   world.all_reduce(x).wait();
 }
 
