@@ -551,11 +551,33 @@ TEST_CASE("ranks that should have the same rows and do not are named") {
     const std::span<const std::int32_t> sentence = ids;
     builder.add_row({&sentence, 1}, 0);
     builder.add_label(group.rank());
-    const models::PackedBatch batch = builder.build();
+    const models::PackedBatch batch = builder.build().to(default_device());
     check_same_rows(group, group.rank(), {&batch, 1});
   };
   CHECK_THROWS_WITH_AS(comm::launch(other_label, 2), doctest::Contains("has other rows than"),
                        Error);
+}
+
+TEST_CASE("a mesh's loss has one trainer, also after its end") {
+  for (const MeshShape mesh : {MeshShape{1, 2, 1}, MeshShape{1, 1, 2}}) {
+    const Way way{.mesh = mesh, .strategy = Strategy::ddp};
+    run_trainers(way, arguments(way), [&](tiny::Model& model, Trainer&, const comm::Group& group) {
+      CHECK_THROWS_WITH_AS(
+          Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), arguments(way), group),
+          doctest::Contains("an optimizer or a strategy"), Error);
+    });
+    const auto two = [&](const comm::Group& group) {
+      tiny::Model model;
+      model.train(six_layers(way.architecture));
+      for (int i = 0; i < 2; ++i) {
+        Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), arguments(way), group)
+            .train();
+        CHECK(model.loss->runner() == nullptr);
+      }
+    };
+    CHECK_THROWS_WITH_AS(comm::launch(two, 2, {.ranks = comm::Ranks::threads}),
+                         doctest::Contains("an optimizer or a strategy"), Error);
+  }
 }
 
 TEST_CASE("meshes, cuts and strategies that do not fit are refused") {

@@ -1,7 +1,7 @@
 // Gradient accumulation under a strategy.
 #pragma once
 
-#include "ringlet/nn/module.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::train {
 
@@ -10,8 +10,17 @@ namespace ringlet::train {
 /// strategy it does nothing.
 class NoSync {
  public:
-  /// `module` is the one that a strategy is attached to.
-  explicit NoSync(nn::Module& module) : module_(module) { module.count_no_sync(1); }
+  /// `module` is the one that a strategy is attached to. Error for another one with its parameters,
+  /// for example a loss's model: the strategy would not pause.
+  explicit NoSync(nn::Module& module) : module_(module) {
+    const auto& arena = module.arena();
+    if (!arena || !arena->sharding())
+      for (const nn::Parameter& parameter : module.parameters())
+        RINGLET_CHECK(!std::dynamic_pointer_cast<nn::Sharding>(parameter.state()->observer.lock()),
+                      "[no_sync] the strategy of '", parameter.name(),
+                      "' is attached to another module than this one: pass that module");
+    module.count_no_sync(1);
+  }
   ~NoSync() { module_.count_no_sync(-1); }
   NoSync(const NoSync&) = delete;
   NoSync& operator=(const NoSync&) = delete;

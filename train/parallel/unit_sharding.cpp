@@ -314,12 +314,8 @@ void UnitSharding::backward_ends() {
 }
 
 UnitSharding::~UnitSharding() {
-  if (!gradients_ || alive_.expired()) return;
-  arena_->drop_grad();  // the summed ones, which no rank has whole
-  try {
-    arena_->grad();
-  } catch (const Error&) {  // no memory: the next user of the gradients meets that error
-  }
+  // The summed ones, which no rank has whole.
+  if (gradients_ && !alive_.expired()) arena_->drop_grad();
 }
 
 }  // namespace ringlet::train

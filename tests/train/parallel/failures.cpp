@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "every_strategy.h"
@@ -224,6 +225,21 @@ TEST_CASE("a module has whole gradients again when its strategy has gone") {
             CHECK(parameter.grad().to_vector() == expected);
         },
         2, {.ranks = comm::Ranks::threads});
+}
+
+TEST_CASE("the end of ZeRO-2 takes no memory") {
+  comm::launch(
+      [](const comm::Group& group) {
+        Chain chain;
+        std::optional<ShardedDataParallel> attached;
+        attached.emplace(chain, group, ShardedDataParallelOptions{2});
+        chain(Variable(ones({Scale::kSize}))).backward();
+        reset_peak_memory(default_device());
+        const std::size_t before = memory_stats(default_device()).peak;
+        attached.reset();
+        CHECK_EQ(memory_stats(default_device()).peak, before);
+      },
+      1);
 }
 
 // The first unit is complete when rank 0 gives up in it. The gather of the second is queued after a

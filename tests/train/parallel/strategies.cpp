@@ -82,6 +82,25 @@ TEST_CASE("a backward makes one all-reduce per bucket") {
   });
 }
 
+TEST_CASE("no_sync of another module than the strategy's is refused") {
+  struct Outer : nn::Module {
+    std::shared_ptr<Line> head = register_module("head", std::make_shared<Line>(8));
+    std::shared_ptr<Stack> stack = register_module("stack", std::make_shared<Stack>(2, 8));
+  };
+  for (const auto& attach : tiny::each_strategy())
+    launch(2, [&](const comm::Group& group) {
+      Outer outer;
+      const auto attached = attach(*outer.stack, group);
+      for (nn::Module* other :
+           {static_cast<nn::Module*>(&outer), static_cast<nn::Module*>(outer.stack->all[1].get())})
+        CHECK(has(message([&] { const NoSync paused(*other); }),
+                  "' is attached to another module than this one: pass that module"));
+      CHECK_NOTHROW(NoSync{*outer.stack});
+      CHECK_NOTHROW(NoSync{*outer.head});  // has no strategy
+      CHECK_EQ(outer.no_syncs(), 0);
+    });
+}
+
 TEST_CASE("FSDP gathers each unit twice and reduces it once; kept for backward, once each") {
   launch(2, [](const comm::Group& group) {
     for (const bool reshard : {true, false}) {

@@ -9,9 +9,11 @@ namespace {
 
 std::uint64_t fingerprint(const models::PackedBatch& batch) {
   std::uint64_t hash = batch.dataset;
-  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids, batch.labels})
-    if (part)
-      hash = mix64(hash, hash_text({reinterpret_cast<const char*>(part.bytes()), part.nbytes()}));
+  for (const Tensor& part : {batch.cu_seqlens, batch.sentence_ids, batch.token_ids, batch.labels}) {
+    if (!part) continue;
+    const Tensor here = part.to(Device{});
+    hash = mix64(hash, hash_text({reinterpret_cast<const char*>(here.bytes()), here.nbytes()}));
+  }
   return hash;
 }
 

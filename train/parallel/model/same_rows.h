@@ -9,7 +9,7 @@
 namespace ringlet::train {
 
 /// These ranks rely on equal rows for the sizes of messages and for the meaning of sums. All call
-/// it with their micro-batches, on the CPU. Error if one has other rows; `rank` is this one's in
+/// it with their micro-batches. Error if one has other rows; `rank` is this one's in
 /// the world.
 void check_same_rows(const comm::Group& group, int rank,
                      std::span<const models::PackedBatch> micro_batches);
