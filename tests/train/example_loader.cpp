@@ -74,6 +74,22 @@ TEST_CASE("a step of several batches ends with its last, and the next loop is th
   CHECK(loader.position() == Position{1, 0});
 }
 
+TEST_CASE("a batch that could not be made is the next one again, with a thread and without") {
+  for (const std::size_t ahead : {0, 2}) {
+    int calls = 0;
+    const auto fails_once = [&](const Rows& rows) {
+      if (++calls == 2) fail("no file");
+      return numbers(rows);
+    };
+    Loader loader(6, fails_once, {.batch_size = 2, .shuffle = false}, {}, ahead);
+    CHECK(*loader.next() == Examples{0, 1});
+    CHECK_THROWS_WITH_AS(loader.next(), "no file", Error);
+    CHECK(*loader.next() == Examples{2, 3});
+    CHECK(*loader.next() == Examples{4, 5});
+    CHECK(loader.next() == nullptr);
+  }
+}
+
 TEST_CASE("rows are dealt anew, in batches of the same size or in parts of them") {
   Loader loader(12, numbers, {.batch_size = 4, .shuffle = false});
   loader.deal(comm::Group(), 3, /*split_batches=*/true);

@@ -117,10 +117,10 @@ class Loader final : public StepLoader {
   ~Loader() override { restart(); }
 
   /// The next batch, or null at the end of an epoch (once). It is valid until the next call.
-  /// Rethrows the errors of making it.
+  /// Rethrows the errors of making it; the next call begins that step again.
   const Batch* next() {
     const double start = steady_seconds();
-    Item item = ahead_ > 0 ? take() : make();
+    Item item = next_item();
     waited_ += steady_seconds() - start;
     position_ = item.after;
     *share_ = item.share;
@@ -177,19 +177,23 @@ class Loader final : public StepLoader {
     epoch_ended_ = started_ = false;
   }
 
+  Item next_item() {
+    try {
+      return ahead_ > 0 ? take() : make();
+    } catch (...) {
+      restart();  // the same batch is next
+      throw;
+    }
+  }
+
   Item take() {
     if (!thread_.joinable()) {
       queue_ = std::make_unique<Queue>(ahead_);
       thread_ = start_thread([this] { produce(); });
     }
-    try {
-      std::optional<Item> item = queue_->pop();
-      RINGLET_CHECK(item, "[Loader] its thread has ended");
-      return std::move(*item);
-    } catch (...) {
-      restart();
-      throw;
-    }
+    std::optional<Item> item = queue_->pop();
+    RINGLET_CHECK(item, "[Loader] its thread has ended");
+    return std::move(*item);
   }
 
   // Continues from epoch to epoch until the consumer cancels.
