@@ -175,6 +175,10 @@ TEST_CASE("explain pipeline prints and draws the computations of each rank in ti
   for (const char* computation : {"><title>F", "><title>I", "><title>W"})
     bars += count(drawing, computation);
   CHECK_EQ(bars, 4 * 8 * 3);
+  // Readable where a page is 420 pixels wide: every cell has its text.
+  CHECK(contains(drawing, "width=\"480.0\""));
+  CHECK_EQ(count(drawing, "class=\"on\""), bars);
+  CHECK_EQ(count(drawing, ">rank 3<"), 2);  // in two blocks
   check_refused(str("explain pipeline --stages 5 --chunks 2 --schedule interleaved-1f1b"),
                 "--stages 5: expected a multiple of --chunks 2");
   check_refused(str("explain pipeline --stages 4 --chunks 2"),

@@ -17,6 +17,8 @@ TEST_CASE("unknown options and commands name the nearest one") {
   check_refused("info --jsno", "unknown option '--jsno'; did you mean --json?");
   check_refused("make-data --sead=3 x", "unknown option '--sead'; did you mean --seed?");
   check_refused(run({"inof"}), "unknown command 'inof'; did you mean info?");
+  check_refused("trian --model x", "unknown command 'trian'; did you mean train?");
+  check_refused("explain rign -n 3", "unknown command 'rign'; did you mean ring?");
   check_refused(run({"bake"}), "unknown command 'bake'; ringlet --help lists what there is");
   check_refused("info --colour",
                 "unknown option '--colour'; ringlet info --help lists what there is");

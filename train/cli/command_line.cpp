@@ -44,12 +44,15 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     commands.push_back(commands.back()->get_subcommands().front());
   const CLI::App& command = *commands.back();
   std::reverse(commands.begin(), commands.end());
-  // A misspelt option leaves the one that was meant missing: the spelling is the better news.
+  // A misspelt option leaves the one that was meant missing: the spelling is the better news. After
+  // a misspelt command every option is unknown.
   for (const CLI::App* parsed : commands) {
     const std::vector<std::string> unknown = parsed->remaining();
-    const auto option = std::find_if(unknown.begin(), unknown.end(), is_option);
-    if (!unknown.empty())
-      return describe_unknown(*parsed, option == unknown.end() ? unknown.front() : *option);
+    if (unknown.empty()) continue;
+    const bool lacks_command = parsed == &command && parsed->get_require_subcommand_min() > 0;
+    const auto option = std::ranges::find_if(unknown, is_option);
+    const bool is_command = lacks_command || option == unknown.end();
+    return describe_unknown(*parsed, is_command ? unknown.front() : *option);
   }
   if (command.get_require_subcommand_min() > 0)
     return fmt::format("expected a command; {} --help lists them", full_name(command));

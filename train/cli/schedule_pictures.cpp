@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ringlet/train/report/svg.h"
 
@@ -94,6 +95,10 @@ std::string cell_of(const PipelineAction& action, const PipelineShape& shape) {
   return fmt::format("{}{}{}", letter(action.what), action.micro_batch, chunk);
 }
 
+std::string widest_cell(const PipelineShape& shape) {
+  return cell_of({.chunk = shape.chunks - 1, .micro_batch = shape.micro_batches - 1}, shape);
+}
+
 /// Computations of a whole number of units.
 std::string line_of(const std::vector<TimedAction>& actions, const PipelineShape& shape,
                     std::size_t width) {
@@ -112,8 +117,7 @@ std::string line_of(const std::vector<TimedAction>& actions, const PipelineShape
 
 std::string describe_pipeline(train::PipelineKind kind, const PipelineShape& shape) {
   const PipelineTimes times = times_of(kind, shape);
-  const std::size_t width =
-      cell_of({.chunk = shape.chunks - 1, .micro_batch = shape.micro_batches - 1}, shape).size();
+  const std::size_t width = widest_cell(shape).size();
   std::string text = pipeline_title(kind, shape) +
                      "\nF forward, I gradient of the input, W gradient of the weights, B both; a "
                      "unit of time each, B two\n\n";
@@ -130,28 +134,45 @@ std::string describe_pipeline(train::PipelineKind kind, const PipelineShape& sha
 
 std::string draw_pipeline(train::PipelineKind kind, const PipelineShape& shape) {
   const PipelineTimes times = times_of(kind, shape);
-  constexpr double kLeft = 70, kTop = 66, kRow = 34, kBar = 26;
-  const double unit = (train::svg::kWidth - kLeft - 20) / times.makespan;
-  Canvas canvas;
-  canvas.text(kLeft, 26, Anchor::start, "title", pipeline_title(kind, shape));
+  constexpr double kLeft = 70, kTop = 86, kRow = 34, kBar = 26, kMostBlocks = 4;
+  const double space = train::svg::kNarrow - kLeft - 20;
+  const double cell_width = train::svg::text_width(widest_cell(shape)) + 4;
+  // Time runs on in the next block of rows where the cells' texts need more space.
+  const double units = std::max(std::floor(space / cell_width), times.makespan / kMostBlocks);
+  const double blocks = std::ceil(times.makespan / units);
+  const double length = std::ceil(times.makespan / blocks), unit = space / length;
+  const double block_height = kRow * static_cast<double>(times.ranks.size()) + 20;
+  Canvas canvas(train::svg::kNarrow);
+  canvas.text(20, 26, Anchor::start, "title", std::string(train::kPipelines(kind)));
   canvas.text(
-      kLeft, 46, Anchor::start, "",
-      fmt::format("Time runs to the right. Ranks wait {:.1f} % of it.", 100 * times.bubble()));
+      20, 46, Anchor::start, "",
+      fmt::format("{} stages on {} ranks, {} micro-batches; ranks wait {:.1f} % of the time",
+                  shape.stages(), shape.ranks, shape.micro_batches, 100 * times.bubble()));
+  canvas.text(20, 64, Anchor::start, "", "Time runs to the right, then in the rows below.");
+  const auto row = [&](double block, std::size_t rank) {
+    return kTop + block_height * block + kRow * static_cast<double>(rank);
+  };
   for (std::size_t rank = 0; rank < times.ranks.size(); ++rank) {
-    const double y = kTop + kRow * static_cast<double>(rank);
-    canvas.text(kLeft - 10, y + kBar / 2 + 4, Anchor::end, "", fmt::format("rank {}", rank));
+    for (double block = 0; block < blocks; ++block)
+      canvas.text(kLeft - 10, row(block, rank) + kBar / 2 + 4, Anchor::end, "",
+                  fmt::format("rank {}", rank));
     for (const TimedAction& timed : times.ranks[rank]) {
-      const double x = kLeft + unit * timed.start, width = unit * (timed.end - timed.start);
       const std::string cell = cell_of(timed.action, shape);
-      canvas.bar(x, y, width - 1, kBar,
-                 "dot " + train::svg::colour_class(static_cast<std::size_t>(timed.action.what)),
-                 cell);
-      if (train::svg::text_width(cell) < width)
-        canvas.text(x + width / 2, y + kBar / 2 + 4, Anchor::middle, train::svg::kOnShape, cell);
+      for (double start = timed.start; start < timed.end;) {
+        const double block = std::floor(start / length);
+        const double end = std::min(timed.end, (block + 1) * length);
+        const double x = kLeft + unit * (start - block * length), y = row(block, rank);
+        const double width = unit * (end - start);
+        canvas.bar(x, y, width - 1, kBar,
+                   "dot " + train::svg::colour_class(static_cast<std::size_t>(timed.action.what)),
+                   cell);
+        if (train::svg::text_width(cell) < width)
+          canvas.text(x + width / 2, y + kBar / 2 + 4, Anchor::middle, train::svg::kOnShape, cell);
+        start = end;
+      }
     }
   }
-  return canvas.document(kTop + kRow * static_cast<double>(times.ranks.size()) + 10,
-                         pipeline_title(kind, shape));
+  return canvas.document(row(blocks, 0), pipeline_title(kind, shape));
 }
 
 }  // namespace ringlet::cli
