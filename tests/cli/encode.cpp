@@ -200,7 +200,8 @@ TEST_CASE("a table is read by its columns, and its rows keep their places and id
   CHECK_EQ(ringlet::Json::parse(row)["text"], "a dog");
 
   const std::string pairs = written("pairs.csv", "sentence1,sentence2\na,b\n");
-  check_refused(encode(pairs, "x.npy"), pairs + ":1: expected a column text");
+  check_refused(encode(pairs, "x.npy"),
+                pairs + ":1: expected a column text, found sentence1, sentence2");
   const std::string json = ": expected lines of text, found JSON; its name ends in .jsonl";
   const std::string other = written("t.json", "{\"text\": \"a dog\"}\n");
   check_refused(encode(other, "x.npy"), other + json);

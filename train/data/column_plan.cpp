@@ -9,6 +9,7 @@
 
 #include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/train/data/retrieval.h"
 #include "ringlet/train/data/split_filter.h"
 #include "ringlet/train/data/text.h"
 
@@ -24,12 +25,6 @@ constexpr std::size_t kStsbFields = 7;
 
 bool has_pair(const ColumnNames& names) {
   return has_column(names, "sentence1") && has_column(names, "sentence2");
-}
-
-std::string list(const ColumnNames& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 /// 2 for "negative_2" and "negative2".
@@ -77,7 +72,7 @@ ColumnNames text_columns(const RowReader& rows, const ColumnNames& names) {
   if (!has_column(names, "anchor"))
     return has_pair(names) ? numbered(rows, "sentence") : ColumnNames{"sentence"};
   if (!has_column(names, "positive"))
-    fail_input(rows.name(), ":1: expected a column 'positive', found ", shown(list(names)));
+    fail_input(rows.name(), ":1: expected a column 'positive', found ", rows.shown_columns());
   ColumnNames texts{"anchor", "positive"};
   if (has_column(names, "negative")) texts.emplace_back("negative");
   std::ranges::move(numbered(rows, "negative"), std::back_inserter(texts));
@@ -134,10 +129,11 @@ ColumnPlan plan_columns(RowReader& rows, const ReadOptions& options) {
     rows.allow_ragged_rows();
     return stsb_plan(options, "no header");
   }
+  refuse_trec(rows);
   fail_input(rows.name(),
              ":1: expected columns sentence1 and sentence2 (with label, score or gold_label), "
              "anchor and positive, or sentence; name them with --columns NAME_IN_FILE=NAME; found ",
-             shown(list(names), 200));
+             rows.shown_columns());
 }
 
 void check_late_columns(const RowReader& rows, std::size_t first) {

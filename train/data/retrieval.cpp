@@ -58,7 +58,8 @@ TextsById read_texts_by_id(const fs::path& path, bool numbered) {
   const std::string id = has_column(columns, "_id") ? "_id" : "id";
   if (!has_column(columns, "text") || !(numbered || has_column(columns, id)))
     fail_input(rows->name(), ":1: expected ",
-               numbered ? "a column text" : "columns _id or id, and text");
+               numbered ? "a column text" : "columns _id or id, and text", ", found ",
+               rows->shown_columns());
   numbered = numbered && !has_column(columns, id);
   TextsById found;
   std::unordered_set<std::string> known;
@@ -102,7 +103,8 @@ RetrievalData read_retrieval(const RetrievalFiles& files) {
   const std::unique_ptr<RowReader> rows = open_rows(LineReader(files.relevant), {});
   refuse_trec(*rows);
   if (!is_qrels(rows->columns()))
-    fail_input(rows->name(), ":1: expected columns query-id, corpus-id and score");
+    fail_input(rows->name(), ":1: expected columns query-id, corpus-id and score, found ",
+               rows->shown_columns());
   SplitFilter splits(rows->name(), has_column(rows->columns(), kSplitColumn), files.split);
   RetrievalData data{
       rows->name(), beside(files.queries, "queries"), beside(files.corpus, "corpus"), {}};

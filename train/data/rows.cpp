@@ -163,6 +163,12 @@ Delimited dialect_of(std::string_view name, std::string_view first) {
 
 }  // namespace
 
+std::string RowReader::shown_columns() const {
+  std::string text;
+  for (const std::string& name : columns()) text += (text.empty() ? "" : ", ") + name;
+  return shown(text, 200);
+}
+
 std::vector<std::string> RowReader::columns() const {
   std::vector<std::string> names;
   for (const Field& field : fields_) names.push_back(field.name);

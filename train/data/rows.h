@@ -37,6 +37,8 @@ class RowReader {
   const std::vector<Field>& fields() const { return fields_; }
   /// Their names after renaming.
   std::vector<std::string> columns() const;
+  /// "sentence1, label", for messages.
+  std::string shown_columns() const;
   /// The columns of `used`, given after renaming, and the others.
   FileReport report(const std::vector<std::string>& used) const;
   /// Steps to the next row, at first to the first one; false at the end. InputError for two columns
