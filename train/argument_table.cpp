@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
@@ -43,6 +44,30 @@ template <class Enum, std::size_t n>
 std::string text_of(Enum value, const Names<Enum, n>& names) {
   return std::string(names(value));
 }
+
+template <class T, class Number>
+void check_value(const ArgumentRow& row, const T& value, Range<Number> range) {
+  constexpr bool whole = std::integral<Number>;
+  bool inside = (row.traits & kOr0) && value == T{};
+  if constexpr (whole)
+    inside |= std::cmp_less_equal(range.low, value) && std::cmp_less_equal(value, range.high);
+  else
+    inside |= range.low <= value && value <= range.high;
+  if (!inside)
+    fail_setting(row.name, ": expected ", whole ? "a whole number" : "a number",
+                 fmt::format(" from {} to {}, found {}", range.low, range.high, value));
+}
+template <class T, class Number>
+void check_value(const ArgumentRow& row, const std::vector<T>& values, Range<Number> range) {
+  for (const T& value : values) check_value(row, value, range);
+}
+template <class T>
+void check_value(const ArgumentRow& row, const T& value) {
+  if constexpr (std::is_arithmetic_v<T> && !std::same_as<T, bool>)
+    if (!(value >= 0)) fail_setting(row.name, ": expected 0 or more, found ", value);
+}
+template <class Enum, std::size_t n>
+void check_value(const ArgumentRow&, Enum, const Names<Enum, n>&) {}
 
 void check_strategies(const TrainingArguments& arguments) {
   if (arguments.eval_strategy == EvalStrategy::steps && eval_interval(arguments) == 0)
@@ -88,10 +113,9 @@ void check_mesh(const TrainingArguments& arguments) {
 }  // namespace
 
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
-  each_argument(arguments, [&]<class T>(const ArgumentRow& row, const T& value, const auto&...) {
-    if constexpr (std::is_arithmetic_v<T> && !std::same_as<T, bool>)
-      if (!(value >= 0) && std::string_view(row.name) != "max_steps")
-        fail_setting(row.name, ": expected 0 or more, found ", value);
+  each_argument(arguments, [&](const ArgumentRow& row, const auto& value, const auto&... limits) {
+    const bool by_epochs = std::string_view(row.name) == "max_steps" && arguments.max_steps <= 0;
+    if (!by_epochs) check_value(row, value, limits...);
   });
   if (arguments.momentum != 0 && arguments.optim != OptimizerKind::sgd)
     fail_setting("momentum", ": only sgd has it; ", kOptimizers(arguments.optim), " has betas");

@@ -19,7 +19,8 @@ enum ArgumentTraits : unsigned {
   kNoneIs0 = 2,       // a model card has None for 0
   kForSentences = 4,  // other tasks would ignore it
   kDdp = 8,           // only this strategy has it
-  kFsdp = 16
+  kFsdp = 16,
+  kOr0 = 32  // a program may pass 0, too; of an option it means: not given
 };
 
 struct ArgumentRow {
@@ -43,7 +44,7 @@ void each_of_length(Arguments& a, const Visit& visit) {
   visit({"tensorboard", "--tensorboard",
          "Also write metrics.jsonl's figures as TensorBoard's event files", kOffCard},
         a.tensorboard);
-  visit({"num_train_epochs", "--epochs", "1 unless given; 2 of the project's own data"},
+  visit({"num_train_epochs", "--epochs", "1 unless given; 2 of the project's own data", kOr0},
         a.num_train_epochs, Range{1e-6, 1e6});
   visit({"max_steps", "--max-steps", "Instead of epochs"}, a.max_steps,
         Range{std::int64_t{1}, kManySteps.high});
@@ -64,12 +65,12 @@ void each_of_length(Arguments& a, const Visit& visit) {
 template <class Arguments, class Visit>
 void each_of_update(Arguments& a, const Visit& visit) {
   visit({"learning_rate", "--lr", "Learning rate; 2e-05 for a trained model, 0.001 for a new one",
-         kPlain, "--lr"},
+         kOr0, "--lr"},
         a.learning_rate, Range{1e-12, 10.0});
   visit({"lr_scheduler_type", "--schedule", "How the learning rate falls behind the warm-up",
          kPlain, "--schedule"},
         a.lr_scheduler_type, kDecays);
-  visit({"warmup_ratio"}, a.warmup_ratio);
+  visit({"warmup_ratio"}, a.warmup_ratio, Range{0.0, 1.0});
   visit({"warmup_steps"}, a.warmup_steps);
   visit({"optim", "--optimizer", "adamw or sgd"}, a.optim, kOptimizers);
   visit({"weight_decay", "--weight-decay", "Of all but biases and LayerNorm", kPlain,
@@ -128,7 +129,7 @@ void each_of_device(Arguments& a, const Visit& visit) {
   visit({"fsdp_shard_size", "--fsdp-shard-size",
          "fsdp: so many consecutive ranks along data share one set of shards, and the others "
          "are replicas; all share one unless given",
-         kOffCard | kFsdp},
+         kOffCard | kFsdp | kOr0},
         a.strategy_options.shard_size, Range{1, 1 << 10});
   visit({"fsdp_units", "--fsdp-units",
          "fsdp: classes of the modules that are sharded as a whole, such as "
@@ -138,7 +139,7 @@ void each_of_device(Arguments& a, const Visit& visit) {
   visit({"fsdp_min_num_params", "--fsdp-min-num-params",
          "fsdp: also the modules with so many parameters outside inner units; alone, these "
          "instead of layers and embeddings",
-         kOffCard | kFsdp},
+         kOffCard | kFsdp | kOr0},
         a.strategy_options.units.min_numel, Range{std::int64_t{1}, std::int64_t{1} << 40});
 }
 

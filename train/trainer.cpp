@@ -103,10 +103,20 @@ void Trainer::slice_layers(const comm::Group& group) const {
                  {.sequence = job_->arguments.tensor_sequence});
 }
 
+namespace {
+
+/// A task's errors would name the fields of LoaderOptions.
+LoaderOptions checked_options(const TrainingArguments& arguments, const comm::Group& group) {
+  check_arguments(arguments, group);
+  return loader_options(arguments, group);
+}
+
+}  // namespace
+
 Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
                  TrainingArguments arguments, comm::Group group)
     : Trainer(std::make_unique<SentenceTask>(loss, std::move(datasets), tokenizer,
-                                             loader_options(arguments, group)),
+                                             checked_options(arguments, group)),
               arguments, group) {}
 
 void Trainer::add_eval_datasets(const Datasets& datasets, std::vector<std::size_t> like) {
@@ -230,9 +240,9 @@ void check_evaluations(const TrainingArguments& arguments) {
 
 TrainerCallback early_stopping(Trainer& trainer, EarlyStoppingOptions options) {
   if (options.patience < 1)
-    fail_input("early stopping patience: expected at least 1, found ", options.patience);
+    fail_setting("early_stopping_patience", ": expected at least 1, found ", options.patience);
   if (!(options.threshold >= 0))
-    fail_input("early stopping threshold: expected 0 or more, found ", options.threshold);
+    fail_setting("early_stopping_threshold", ": expected 0 or more, found ", options.threshold);
   const auto failed = std::make_shared<std::int64_t>(0);
   TrainerCallback callback;
   callback.on_train_begin = check_evaluations;

@@ -291,8 +291,8 @@ TEST_CASE("early stopping without evaluations, a metric or patience is refused")
     CHECK(!path_exists(folder / "out/checkpoint-2"));
   };
   TrainingArguments arguments = arguments_in(folder / "out");
-  refused(arguments, {.patience = 0}, "early stopping patience: expected at least 1, found 0");
-  refused(arguments, {.threshold = -1}, "early stopping threshold: expected 0 or more, found -1");
+  refused(arguments, {.patience = 0}, "early_stopping_patience: expected at least 1, found 0");
+  refused(arguments, {.threshold = -1}, "early_stopping_threshold: expected 0 or more, found -1");
   arguments.load_best_model_at_end = false;
   arguments.eval_strategy = EvalStrategy::no;
   refused(arguments, {}, "early stopping: expected eval strategy steps or epoch, found no");

@@ -135,7 +135,8 @@ TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRank
   CHECK(result.loss > 0);  // the losses differ from 0
   CHECK(result.lone_rows == 0);
 
-  const char* refusal = "batch size (--batch): expected at least 2 for the loss of pairs, found 1";
+  const char* refusal =
+      "per_device_train_batch_size: expected at least 2 for the loss of pairs, found 1";
   CHECK_THROWS_WITH_AS(Trainer(*ranking, {pairs}, encoder.tokenizer(), one_row), refusal,
                        InputError);
   const auto cosine = std::make_shared<models::CosineSimilarityLoss>(encoder);

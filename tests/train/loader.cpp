@@ -258,9 +258,9 @@ TEST_CASE("an error on the packing thread reaches the caller") {
 TEST_CASE("sizes that make no batch are refused") {
   const auto data = words::dataset(4);
   CHECK_THROWS_WITH_AS(Loader({data}, words::tokenizer(), {.batch_size = 0}),
-                       "batch size: expected at least 1, found 0", InputError);
+                       "batch_size: expected at least 1, found 0", InputError);
   CHECK_THROWS_WITH_AS(Loader({data}, words::tokenizer(), {.batch_size = 5}),
-                       "batch size: expected at most the 4 rows of words, found 5", InputError);
+                       "batch_size: expected at most the 4 rows of words, found 5", InputError);
   CHECK_THROWS_AS(Loader({data}, words::tokenizer(), {.batch_size = 1, .accumulation = 0}),
                   InputError);
 }

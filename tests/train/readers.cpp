@@ -164,7 +164,10 @@ TEST_CASE("a score scale says what the best score is") {
                        "a.csv:2: score 5 is out of range: expected -1 to 1 (score scale 1)",
                        InputError);
   options.score_scale = 0;
-  CHECK_THROWS_WITH_AS(read("a,b,1\n", options), "score scale: expected more than 0, found 0",
+  CHECK_THROWS_WITH_AS(read("q1 0 d1 1\nq2 0 d4 1\n"),
+                       doctest::Contains("a.csv:1: relevant pairs of TREC, without a header"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(read("a,b,1\n", options), "score_scale: expected more than 0, found 0",
                        InputError);
 }
 

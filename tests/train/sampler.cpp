@@ -182,7 +182,7 @@ TEST_CASE("sampler: what cannot be sampled is refused") {
   const TextDataset data = dataset_of(10);
   const TextDataset empty = dataset_of(0);
   CHECK_THROWS_WITH_AS(Sampler({&data}, {.batch_size = 11}),
-                       "batch size: expected at most the 10 rows of rows, found 11", InputError);
+                       "batch_size: expected at most the 10 rows of rows, found 11", InputError);
   CHECK_THROWS_AS(Sampler({&data}, {.batch_size = 0}), InputError);
   CHECK_THROWS_AS(Sampler({&data, &empty}, {.batch_size = 1}), InputError);
   CHECK_THROWS_AS(Sampler({}, {.batch_size = 1}), InputError);

@@ -45,7 +45,7 @@ TEST_CASE("a warm-up ratio is rounded up to steps") {
   CHECK(warmup_steps_of(0, 135) == 0);
   CHECK(warmup_steps_of(1, 135) == 135);
   CHECK_THROWS_WITH_AS(warmup_steps_of(1.5, 10),
-                       "warm-up ratio: expected a number from 0 to 1, found 1.5", InputError);
+                       "warmup_ratio: expected a number from 0 to 1, found 1.5", InputError);
 }
 
 TEST_CASE("unknown schedules and negative steps are refused") {

@@ -559,13 +559,24 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
         Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), arguments).train(), message,
         InputError);
   };
-  refuse({.per_device_train_batch_size = 0}, "batch size: expected at least 1, found 0");
+  refuse({.per_device_train_batch_size = 0},
+         "per_device_train_batch_size: expected a whole number from 1 to 1048576, found 0");
   refuse({.per_device_train_batch_size = 9},
-         "batch size: expected at most the 8 rows of words, found 9");
+         "batch_size: expected at most the 8 rows of words, found 9");
   refuse({.per_device_train_batch_size = 4, .learning_rate = -1},
-         "learning_rate: expected 0 or more, found -1");
+         "learning_rate: expected a number from 1e-12 to 10, found -1");
+  refuse({.per_device_train_batch_size = 4, .learning_rate = 100},
+         "learning_rate: expected a number from 1e-12 to 10, found 100");
+  refuse({.per_device_train_batch_size = 4, .momentum = 2},
+         "momentum: expected a number from 0 to 1, found 2");
+  refuse({.per_device_train_batch_size = 4, .adam_beta1 = -1},
+         "adam_beta1: expected 0 or more, found -1");
+  refuse({.per_device_train_batch_size = 4, .seed = std::uint64_t{1} << 63},
+         "seed: expected a whole number from 0 to 9223372036854775807, found 9223372036854775808");
+  refuse({.per_device_train_batch_size = 4, .pipeline = {.layers = {2, 0}}},
+         "pipeline_layers: expected a whole number from 1 to 1048576, found 0");
   refuse({.per_device_train_batch_size = 4, .warmup_ratio = 2},
-         "warm-up ratio: expected a number from 0 to 1, found 2");
+         "warmup_ratio: expected a number from 0 to 1, found 2");
   refuse({.per_device_train_batch_size = 4, .save_steps = 0},
          "save_strategy steps: expected save_steps of at least 1, found 0");
   refuse({.num_train_epochs = 0, .per_device_train_batch_size = 4},
@@ -592,5 +603,5 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
          "separate the rows of a label; expected one device and one batch a step, or a loss with "
          "global negatives");
   refuse({.per_device_train_batch_size = 4, .gradient_accumulation_steps = 0},
-         "gradient accumulation: expected at least 1, found 0");
+         "gradient_accumulation_steps: expected a whole number from 1 to 1048576, found 0");
 }

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ringlet/core/base/setting.h"
+
 namespace ringlet::train {
 namespace {
 
 /// Checked; a group of several ranks replaces rank and world_size.
 LoaderOptions dealt(LoaderOptions options, const comm::Group& group) {
-  if (options.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
-  if (options.accumulation == 0) fail_input("gradient accumulation: expected at least 1, found 0");
+  if (options.batch_size == 0) fail_setting("batch_size", ": expected at least 1, found 0");
+  if (options.accumulation == 0) fail_setting("accumulation", ": expected at least 1, found 0");
   if (group.size() == 1) return options;
   options.rank = static_cast<std::size_t>(group.rank());
   options.world_size = static_cast<std::size_t>(group.size());
@@ -18,14 +20,14 @@ LoaderOptions dealt(LoaderOptions options, const comm::Group& group) {
 
 void refuse_options_for_text(const LoaderOptions& options) {
   const auto refuse = [](const char* name, bool is_set) {
-    if (is_set) fail_input(name, ": only loaders of text have it");
+    if (is_set) fail_setting(name, ": only loaders of text have it");
   };
   refuse("devices", options.devices != 1);
-  refuse("mini batch size", options.mini_batch_size > 0);
-  refuse("whole steps", !options.whole_steps.empty());
+  refuse("mini_batch_size", options.mini_batch_size > 0);
+  refuse("whole_steps", !options.whole_steps.empty());
   refuse("dealing", options.dealing != Dealing::proportional);
-  refuse("batch sampler", options.batch_sampler != BatchSampler::batch_sampler);
-  refuse("max length", options.max_length > 0);
+  refuse("batch_sampler", options.batch_sampler != BatchSampler::batch_sampler);
+  refuse("max_length", options.max_length > 0);
   refuse("padded", options.padded);
   refuse("prompts", !options.prompts.empty());
 }
@@ -67,8 +69,8 @@ void StepLoader::deal(const comm::Group& group, std::size_t accumulation, bool s
   restart();
   const auto ranks = static_cast<std::size_t>(group.size());
   if (split_batches && options_.batch_size % ranks != 0)
-    fail_input("split_batches: expected a batch size divisible by ", ranks, " ranks, found ",
-               options_.batch_size);
+    fail_setting("split_batches", ": expected a batch size divisible by ", ranks, " ranks, found ",
+                 options_.batch_size);
   LoaderOptions options = options_;
   if (split_batches) options.batch_size /= ranks;
   options.accumulation = accumulation;

@@ -7,6 +7,7 @@
 
 #include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/train/data/column_plan.h"
 #include "ringlet/train/data/text.h"
 
@@ -161,7 +162,7 @@ class DatasetReader {
 
 TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
   if (options.score_scale && !(*options.score_scale > 0))
-    fail_input("score scale: expected more than 0, found ", *options.score_scale);
+    fail_setting("score_scale", ": expected more than 0, found ", *options.score_scale);
   const std::unique_ptr<RowReader> rows =
       open_rows(std::move(lines), parse_renames(options.columns));
   if (options.missing_columns) options.missing_columns->clear();

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/train/data/group_by_label.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/data/permutation.h"
@@ -69,12 +69,12 @@ struct Sampler::Plans {
 Sampler::Sampler(std::vector<const TextDataset*> datasets, SamplerOptions options)
     : datasets_(std::move(datasets)), options_(options) {
   if (datasets_.empty()) fail_input("sampler: expected at least one data set");
-  if (options_.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
+  if (options_.batch_size == 0) fail_setting("batch_size", ": expected at least 1, found 0");
   for (const TextDataset* dataset : datasets_) {
     if (dataset->size() == 0) fail_input(dataset->name(), ": empty: expected at least one row");
     if (dataset->size() < options_.batch_size) {
-      fail_input("batch size: expected at most the ", dataset->size(), " rows of ", dataset->name(),
-                 ", found ", options_.batch_size);
+      fail_setting("batch_size", ": expected at most the ", dataset->size(), " rows of ",
+                   dataset->name(), ", found ", options_.batch_size);
     }
     sizes_.push_back(dataset->size());
     if (options_.batch_sampler == BatchSampler::group_by_label)
@@ -85,7 +85,7 @@ Sampler::Sampler(std::vector<const TextDataset*> datasets, SamplerOptions option
 Sampler::Sampler(std::size_t examples, SamplerOptions options)
     : sizes_{examples}, options_(options) {
   if (examples == 0) fail_input("examples: expected at least one, found none");
-  if (options_.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
+  if (options_.batch_size == 0) fail_setting("batch_size", ": expected at least 1, found 0");
   options_.dealing = Dealing::round_robin;
 }
 

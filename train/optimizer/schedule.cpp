@@ -4,21 +4,21 @@
 #include <cmath>
 #include <numbers>
 
-#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/setting.h"
 
 namespace ringlet::train {
 
 std::int64_t warmup_steps_of(double ratio, std::int64_t total_steps) {
   if (!(ratio >= 0 && ratio <= 1)) {
-    fail_input("warm-up ratio: expected a number from 0 to 1, found ", ratio);
+    fail_setting("warmup_ratio", ": expected a number from 0 to 1, found ", ratio);
   }
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(total_steps) * ratio));
 }
 
 Schedule::Schedule(Decay decay, std::int64_t total_steps, std::int64_t warmup_steps)
     : decay_(decay), total_steps_(total_steps), warmup_steps_(warmup_steps) {
-  if (total_steps < 0) fail_input("total steps: expected 0 or more, found ", total_steps);
-  if (warmup_steps < 0) fail_input("warm-up steps: expected 0 or more, found ", warmup_steps);
+  if (total_steps < 0) fail_setting("total_steps", ": expected 0 or more, found ", total_steps);
+  if (warmup_steps < 0) fail_setting("warmup_steps", ": expected 0 or more, found ", warmup_steps);
 }
 
 double Schedule::factor(std::int64_t step) const {

@@ -13,7 +13,7 @@ namespace ringlet::train {
 
 void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointing) {
   if (dtype != DType::f32 && dtype != DType::bf16)
-    fail_input("dtype: expected f32 or bf16, found ", dtype);
+    fail_setting("dtype", ": expected f32 or bf16, found ", dtype);
   bool found = false;
   module.visit([&](const std::string&, nn::Module& below) {
     if (auto* transformer = dynamic_cast<models::Transformer*>(&below)) {
@@ -23,9 +23,9 @@ void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointi
     }
   });
   if (dtype != DType::f32 && !found)
-    fail_input("dtype: ", dtype, " is for transformers, and this module holds none");
+    fail_setting("dtype", ": ", dtype, " is for transformers, and this module holds none");
   if (gradient_checkpointing && !found)
-    fail_input("gradient_checkpointing is for transformers, and this module holds none");
+    fail_setting("gradient_checkpointing", " is for transformers, and this module holds none");
 }
 
 namespace {
@@ -72,8 +72,8 @@ void SentenceTask::check_rows(std::size_t dataset) const {
   const auto rows = static_cast<std::int64_t>(whole ? step : options.batch_size);
   const auto columns = static_cast<std::int64_t>(data.columns().size());
   if (const std::int64_t least = loss_.min_rows(dataset, columns); rows < least)
-    fail_input("batch size (--batch): expected at least ", least, " for the loss of ", data.name(),
-               ", found ", rows);
+    fail_setting("per_device_train_batch_size", ": expected at least ", least, " for the loss of ",
+                 data.name(), ", found ", rows);
   if (options.batch_sampler == BatchSampler::group_by_label && !whole && step > options.batch_size)
     fail_setting(
         "batch_sampler", " group_by_label: the loss of ", data.name(), " would see ",
@@ -157,7 +157,7 @@ ExampleEvaluator<models::PackedBatch> SentenceTask::loss_evaluator(
       dataset->target() != datasets[like]->target())
     fail_input(dataset->name(), ": expected columns like those of ", datasets[like]->name());
   if (dataset->size() == 0) fail_input(dataset->name(), ": expected rows, found none");
-  if (batch_size == 0) fail_input("eval batch size: expected at least 1, found 0");
+  if (batch_size == 0) fail_setting("per_device_eval_batch_size", ": expected at least 1, found 0");
   const auto measure = [&loss = loss_, like, name](models::PackedBatch batch) {
     batch.dataset = like;
     return Metrics{{name, loss(batch).tensor().item<double>()}};
