@@ -149,7 +149,8 @@ class Builder:
         to = f"{self.folder}/{mutant.name}/{os.path.basename(target)}"
         words = shlex.split(self.command(target, f"-o {target}"))
         words[words.index("-o") + 1] = to
-        words.insert(words.index("libringlet.a"), mutated)  # before the archive's own
+        words.insert(words.index("-o"), mutated)  # a program's symbols precede those of its shared library
+        words.append(f"-Wl,-rpath,{self.build}/tests/emulated:{self.build}/scripts/package")
         subprocess.run(words, cwd=self.build, check=True, capture_output=True)
         return to
 
