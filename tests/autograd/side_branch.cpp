@@ -40,13 +40,13 @@ bool captures() {
   return why.empty();
 }
 
-/// Linear layers, more than a branch keeps the operands of. Weight 3 is scaled first. Weight 7 and
-/// bias 10 are used twice, the bias in a sum, with gradients off the branch. Weight 12, scaled, is
-/// an input of a checkpointed segment: its gradient is read as soon as the segment's backward ends.
-/// Gradients are read after backward.
+/// Linear layers, behind layer 12 more than a branch keeps the operands of. Weight 3 is scaled
+/// first. Weight 7 and bias 10 are used twice, the bias in a sum, with gradients off the branch.
+/// Weight 12, scaled, is an input of a checkpointed segment: its gradient is read as soon as the
+/// segment's backward ends. Gradients are read after backward.
 struct Layers {
   static constexpr std::int64_t kSize = 16;
-  static constexpr std::size_t kCount = 24;
+  static constexpr std::size_t kCount = 32;
 
   Layers() {
     const GeneratorGuard random({.seed = 7});
