@@ -1,13 +1,16 @@
 #!/bin/bash
-# Prints a lesson of the course, builds what it needs and runs it:
+# Prints a lesson of the course with its page of docs/lessons.md, builds what it needs and runs it:
 #   scripts/course.sh 09                    lesson 9
 #   scripts/course.sh 09 --device cuda      on a GPU; the arguments after the number are the program's
 # Exercises of a lesson:
 #   scripts/course.sh 09 --start            writes course/09.cpp, with gaps to fill in
 #   scripts/course.sh 09 --check            compiles it and says what is wrong
 #   scripts/course.sh 09 --solution         prints a solution
-# Lesson 19 needs nvcc, and no GPU. Missing packages are installed as by scripts/test.sh. BUILD=DIR
-# uses the build folder DIR.
+# The course as one page, course/index.html:
+#   scripts/course.sh --html
+# Lessons 19 and 20 need nvcc, and no GPU. Missing packages are installed as by scripts/test.sh.
+# BUILD=DIR uses the build folder DIR. Without it and without build/, the course makes build-course/: it
+# has no CUDA and one set of kernels, and so is built in two minutes.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 ! help_wanted "$@" || exit 0
@@ -15,7 +18,7 @@ cd "$root"
 
 lesson=${1:-}
 files=(tests/tutorial/"$lesson"_*.c*)
-if ! [[ $lesson =~ ^[0-9][0-9]$ && -f ${files[0]} ]]; then
+if [[ $lesson != --html ]] && ! [[ $lesson =~ ^[0-9][0-9]$ && -f ${files[0]} ]]; then
   lessons=$(cd tests/tutorial && printf '%s ' [0-9][0-9]_*.c*)
   echo "course.sh: expected a lesson's number, found '$lesson'; lessons: $lessons" >&2
   exit 2
@@ -23,22 +26,45 @@ fi
 shift
 
 build=${BUILD:-build}
-program=tests/tutorial
-[[ ${files[0]} != *.cu ]] || program=tests/emulated/kernel_lesson
-case ${1:-} in
-  --start | --solution) exec scripts/exercise.py "$build" "$lesson" "$1" ;;
-  --check) program=tests/exercises ;;
-esac
-if ! ninja -C "$build" -t query "$program" >/dev/null 2>&1; then  # no build yet, or one without tests
+smallest=()
+if [[ -z ${BUILD:-} && ! -d build && ${files[0]} != *.cu ]]; then
+  build=build-course
+  smallest=(-Dcuda=disabled -Disa=avx2 -Dbench=disabled -Dpython=disabled)
+fi
+has_target() { ninja -C "$build" -t query "$1" >/dev/null 2>&1; }
+prepare() {  # configures if there is no build yet, or one without tests
+  has_target "$1" && return
   require_packages "${build_packages[@]}" "${test_packages[@]}"
-  configure "$build" -Dtests=enabled >&2
-fi
-if [[ $program = tests/exercises ]]; then
-  ninja -C "$build" "$program" | grep -v 'no work' >&2 || true
-  exec scripts/exercise.py "$build" "$lesson" --check
-fi
+  configure "$build" -Dtests=enabled "${smallest[@]}" >&2
+}
+
+case $lesson${1:-} in
+  --html)
+    prepare tests/tutorial
+    programs=(tests/tutorial train/cli/ringlet)
+    ! has_target tests/emulated/kernel_lessons || programs+=(tests/emulated/kernel_lessons)
+    ninja -C "$build" "${programs[@]}" >&2
+    mkdir -p course
+    scripts/course_page.py "$build" >course/index.html.part
+    mv course/index.html.part course/index.html
+    echo "wrote course/index.html"
+    exit ;;
+  *--start | *--solution) exec scripts/exercise.py "$build" "$lesson" "$1" ;;
+  *--check)
+    prepare tests/exercises
+    # The libraries of the program of solutions, without the solutions.
+    mapfile -t libraries < <(ninja -C "$build" -t query tests/exercises | sed -nE 's/^ *\| ([^/].*\.a)$/\1/p')
+    ninja -C "$build" "${libraries[@]}" | grep -v 'no work' >&2 || true
+    exec scripts/exercise.py "$build" "$lesson" --check ;;
+esac
+
+program=tests/tutorial
+[[ ${files[0]} != *.cu ]] || program=tests/emulated/kernel_lessons
+prepare "$program"
+# The first two lessons need a part of the library, if the rest is not there yet.
+[[ $lesson > 02 || -x $build/$program ]] || program=tests/first_lessons
+awk -v lesson="$lesson" '/^## / { on = $2 == lesson } on' docs/lessons.md
 cat "${files[0]}"
 echo
 ninja -C "$build" "$program" >&2
-[[ $program = tests/tutorial ]] || exec "$build/$program" --minimal "$@"
 exec "$build/$program" --minimal --test-case="$lesson*" "$@"

@@ -80,7 +80,7 @@ def main():
     mine = ROOT / f"course/{lesson}.cpp"
     text = parts(lesson)[0].rstrip("\n") + "\n"
     if action == "--solution":
-        print(re.sub(r" *// end:.*\n", "", text), end="")
+        print(re.sub(r" *// end:.*\n", "", text).replace("// gap: ", "// "), end="")
     elif action == "--check":
         return check(build, lesson, mine)
     elif mine.exists():

@@ -1,5 +1,6 @@
 """scripts/course.sh on the build folder that BUILD names."""
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -15,12 +16,30 @@ class Course(unittest.TestCase):
         done = course("02", "--duration")
         self.assertEqual(done.returncode, 0, done.stderr)
         source = (ROOT / "tests/tutorial/02_gradient.cpp").read_text()
-        self.assertTrue(done.stdout.startswith(source))
-        ran = done.stdout[len(source):]
+        page, code, ran = done.stdout.partition(source)
+        self.assertEqual(code, source)
+        self.assertRegex(page, r"^## 02 Gradients\n[\s\S]*\*\*Look at\*\*")
+        self.assertNotIn("## 03", page)
         self.assertRegex(ran, r"digraph \{\n")
         self.assertRegex(ran, r"s: 02 gradient")  # --duration reaches the program
         self.assertNotIn("doctest", ran)
         self.assertNotIn("test cases", ran)
+
+    def test_the_page_has_every_lesson_and_no_other_file(self):
+        written = ROOT / "course/index.html"
+        kept = written.read_text() if written.exists() else None
+        done = course("--html")
+        self.assertEqual((done.returncode, done.stdout), (0, "wrote course/index.html\n"), done.stderr)
+        page = written.read_text()
+        if kept:
+            written.write_text(kept)
+        else:
+            written.unlink()
+        for path in (ROOT / "tests/tutorial").glob("[0-9][0-9]_*"):
+            self.assertIn(f'<section id="{path.name[:2]}">', page)
+        self.assertIn("dy/dx = 7", page)  # an output
+        self.assertEqual(page.count("<figure>"), 4)
+        self.assertEqual(set(re.findall(r'href="([^#h][^"]*)"|src="([^"]*)"', page)), set())
 
     def test_another_number_is_refused_with_the_lessons(self):
         for wrong in (["99"], ["7"], ["*"], []):
@@ -55,7 +74,17 @@ class Course(unittest.TestCase):
             if kept:
                 mine.write_text(kept)
         self.assertEqual(course("09", "--check").returncode if not kept else 2, 2)
-        self.assertRegex(course("19", "--start").stderr, r"^course.sh: lesson 19 has no exercises yet\n$")
+
+    def test_each_lesson_has_a_page_exercises_and_gaps(self):
+        numbers = [path.name[:2] for path in sorted((ROOT / "tests/tutorial").glob("[0-9][0-9]_*"))]
+        pages = (ROOT / "docs/lessons.md").read_text().split("\n## ")
+        self.assertEqual([page[:2] for page in pages[1:]], numbers)
+        for page in pages[1:]:
+            self.assertLessEqual(len(page.splitlines()), 24, page[:20])  # a screen
+        for number in numbers:
+            solution = course(number, "--solution").stdout
+            self.assertRegex(solution, r"\n// 3\. ")
+            self.assertNotRegex(solution, "gap:|end:|EXERCISE")
 
 
 if __name__ == "__main__":

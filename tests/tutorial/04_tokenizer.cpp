@@ -1,72 +1,60 @@
 // Lesson 4: a tokenizer by hand. Frequent neighbours become a piece; words are cut greedily.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <iostream>
-#include <map>
-#include <set>
 
 #include "ringlet.h"
 
-namespace {
-
 using Pieces = std::vector<std::string>;
-long id_of(const std::string& piece, const Pieces& all) {
-  return std::ranges::find(all, piece) - all.begin();
+
+// The number of a piece; a new one gets the next number.
+static int id_of(const std::string& piece, Pieces& all) {
+  if (!std::ranges::count(all, piece)) all.push_back(piece);
+  return static_cast<int>(std::ranges::find(all, piece) - all.begin());
 }
 
-Pieces learn(const std::map<std::string, int>& counts, std::size_t size) {
-  std::set<std::string> letters;
-  for (const auto& [word, count] : counts)
-    for (const char c : word) letters.insert({c});
+static Pieces learn(const std::string& text, std::size_t size) {
   Pieces pieces{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  pieces.insert(pieces.end(), letters.begin(), letters.end());
-  std::map<std::string, Pieces> words;  // "dog" is "d", "##o", "##g" at first
-  for (const auto& [word, count] : counts)
-    for (const char c : word) {
-      const std::string piece = (words[word].empty() ? "" : "##") + std::string{c};
-      words[word].push_back(piece);
-      if (!std::ranges::count(pieces, piece)) pieces.push_back(piece);
-    }
+  for (char c = 'a'; c <= 'z'; ++c)
+    if (text.find(c) != text.npos) id_of({c}, pieces);
+  std::vector<std::vector<int>> words(1);
+  for (const char c : text)  // "dog" is "d", "##o", "##g" at first
+    if (c == ' ')
+      words.emplace_back();
+    else
+      words.back().push_back(id_of((words.back().empty() ? "" : "##") + std::string{c}, pieces));
   while (pieces.size() < size) {
-    std::map<std::pair<long, long>, int> pairs;  // the ids of adjacent pieces
-    for (const auto& [word, cut] : words)
-      for (std::size_t i = 1; i < cut.size(); ++i)
-        pairs[{id_of(cut[i - 1], pieces), id_of(cut[i], pieces)}] += counts.at(word);
-    const auto best = std::ranges::max_element(pairs, {}, [](auto& pair) { return pair.second; });
-    const std::string a = pieces[best->first.first], b = pieces[best->first.second];
-    pieces.push_back(a + b.substr(2));
-    std::cout << a << " " << b << ", " << best->second << " times -> " << pieces.back() << "\n";
-    for (auto& [word, cut] : words)
-      for (std::size_t i = 1; i < cut.size(); ++i)
-        if (cut[i - 1] == a && cut[i] == b) cut[i - 1] = pieces.back(), cut.erase(cut.begin() + i);
+    std::map<std::pair<int, int>, int> counts;  // of adjacent pieces
+    for (const std::vector<int>& word : words)
+      for (std::size_t i = 1; i < word.size(); ++i) ++counts[{word[i - 1], word[i]}];
+    const auto best = std::ranges::max_element(counts, {}, [](auto& pair) { return pair.second; });
+    const auto [a, b] = best->first;
+    std::cout << pieces[a] << " and " << pieces[b] << " occur " << best->second << " times\n";
+    const int both = id_of(pieces[a] + pieces[b].substr(2), pieces);
+    for (std::vector<int>& word : words)
+      for (std::size_t i = 1; i < word.size(); ++i)
+        if (word[i - 1] == a && word[i] == b) word[i - 1] = both, word.erase(word.begin() + i);
   }
   return pieces;
 }
 
-std::vector<int> encode(std::string rest, const Pieces& pieces) {
-  std::vector<int> ids;
-  while (rest != "##") {
-    std::size_t length = rest.size();
-    while (length && !std::ranges::count(pieces, rest.substr(0, length))) --length;
-    if (length == 0) return {1};  // no piece begins the rest: [UNK]
-    ids.push_back(static_cast<int>(id_of(rest.substr(0, length), pieces)));
-    rest = "##" + rest.substr(length);
+static std::vector<int> encode(std::string rest, Pieces pieces) {
+  std::vector<int> ids{2};  // [CLS] begins a sentence, [SEP] ends it
+  for (std::size_t length; rest != "##"; rest = "##" + rest.substr(length)) {
+    for (length = rest.size(); !std::ranges::count(pieces, rest.substr(0, length)); --length)
+      if (length == 0) return {2, 1, 3};  // no piece begins the rest: [UNK]
+    ids.push_back(id_of(rest.substr(0, length), pieces));
   }
-  return ids;
+  return ids.push_back(3), ids;
 }
 
-}  // namespace
-
 TEST_CASE("04 tokenizer") {
-  const Pieces pieces = learn({{"low", 3}, {"lower", 2}, {"newest", 3}, {"widest", 2}}, 24);
-  const Pieces texts{"low low low lower lower", "newest newest newest widest widest"};
-  CHECK(pieces == ringlet::models::learn_vocabulary(texts, {.vocab_size = 24}));  // the library's
-  const auto tokenizer = ringlet::models::Tokenizer::from_pieces(pieces);
+  const std::string text = "low low low lower lower newest newest newest widest widest";
+  const Pieces pieces = learn(text, 32);
+  CHECK(pieces == ringlet::models::learn_vocabulary(Pieces{text}, {.vocab_size = 32}));
+  const auto tokenizer = ringlet::models::Tokenizer::from_pieces(pieces);  // the library's
   for (const std::string word : {"lowest", "newer", "dog"}) {
-    std::vector<int> ids = encode(word, pieces);
-    for (const int id : ids) std::cout << pieces[id] << (id == ids.back() ? "\n" : " ");
-    ids.insert(ids.begin(), 2), ids.push_back(3);  // [CLS] before and [SEP] after a sentence
-    CHECK(tokenizer.encode(word).ids == ids);
+    for (const int id : encode(word, pieces)) std::cout << pieces[id] << (id == 3 ? "\n" : " ");
+    CHECK(tokenizer.encode(word).ids == encode(word, pieces));
   }
 }

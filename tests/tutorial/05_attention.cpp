@@ -9,7 +9,6 @@
 using namespace ringlet;
 
 namespace {
-
 constexpr int kWords = 6, kFeatures = 16, kHeads = 2, kSize = kFeatures / kHeads;
 
 Variable dense(const Variable& x, const nn::Module& layer, const std::string& name) {
@@ -41,7 +40,6 @@ Variable layer_by_hand(const Variable& x, const nn::Module& layer) {
   const Variable wide = gelu(dense(middle, layer, "up"));  // (T, 4H)
   return norm(middle + dense(wide, layer, "down"), layer, "last");
 }
-
 }  // namespace
 
 TEST_CASE("05 attention") {

@@ -1,17 +1,12 @@
-// Lesson 10: DDP by hand. Gradients are summed over the ranks in two buckets; the first bucket is
-// on its way while backward still computes the gradients of the second.
+// Lesson 10: DDP by hand. The first bucket of gradients is summed while backward computes the next.
 #include <doctest/doctest.h>
 
-#include <iostream>
-
-#include "ringlet.h"
+#include "in_rank_order.h"
 
 using namespace ringlet;
 
 namespace {
-
 using Layers = std::vector<std::shared_ptr<nn::Linear>>;
-
 // Backward completes gradients from the last layer to the first: bucket 0 has the last three.
 void backward_in_buckets(const Layers& layers, const Variable& loss, const comm::Group& world) {
   std::vector<Tensor> gradients[2];
@@ -47,7 +42,6 @@ struct Net : nn::Layer<Net> {
     return x;
   }
 };
-
 }  // namespace
 
 TEST_CASE("10 buckets") {

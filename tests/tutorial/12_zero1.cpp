@@ -1,5 +1,4 @@
-// Lesson 12: ZeRO-1 by hand. AdamW keeps two moments of each parameter. Each rank owns those of its
-// shard, updates that shard, and the ranks exchange the new values.
+// Lesson 12: ZeRO-1 by hand. A rank owns AdamW's two moments of its shard, and updates that shard.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -9,7 +8,6 @@
 using namespace ringlet;
 
 namespace {
-
 constexpr std::int64_t kOutputs = 192, kInputs = 64, kOwned = kOutputs * kInputs / 3;
 
 // A step of AdamW for the shard of this rank; `m` and `v` have the shard's elements alone.
@@ -25,7 +23,6 @@ void step_of_shard(Tensor& values, const Tensor& gradients, Tensor& m, Tensor& v
   const Tensor mine = values.slice(begin, begin + kOwned) - 0.01 * (mean / (sqrt(variance) + 1e-8));
   world.all_gather(values, mine, pieces).wait();  // the new values of all ranks
 }
-
 }  // namespace
 
 TEST_CASE("12 ZeRO-1") {

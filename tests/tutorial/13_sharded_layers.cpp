@@ -1,15 +1,11 @@
-// Lesson 13: FSDP by hand. A rank keeps a shard of each layer. A layer is gathered, used and
-// released, in forward and again in backward; its gradient is summed into the shards.
+// Lesson 13: FSDP by hand. A layer is gathered, used and released; its gradient is sharded, too.
 #include <doctest/doctest.h>
-
-#include <iostream>
 
 #include "in_rank_order.h"
 
 using namespace ringlet;
 
 namespace {
-
 constexpr std::int64_t kSide = 128, kShard = kSide * kSide / 2;
 
 struct Part : nn::Layer<Part> {  // a unit: the library gathers it as a whole
@@ -17,19 +13,11 @@ struct Part : nn::Layer<Part> {  // a unit: the library gathers it as a whole
   bool is_unit() const override { return true; }
   Variable forward(const Variable& x) { return autograd::tanh(autograd::linear(x, weight)); }
 };
-
 struct Three : nn::Layer<Three> {
-  std::vector<std::shared_ptr<Part>> parts;
-  Three() {
-    manual_seed(13);
-    for (int i = 0; i < 3; ++i) parts.push_back(register_module(str(i), std::make_shared<Part>()));
-  }
-  Variable forward(Variable x) {
-    for (const auto& part : parts) x = (*part)(x);
-    return x;
-  }
+  std::shared_ptr<Part> part(const char* n) { return register_module(n, std::make_shared<Part>()); }
+  std::vector<std::shared_ptr<Part>> parts{part("0"), part("1"), part("2")};
+  Variable forward(const Variable& x) { return (*parts[2])((*parts[1])((*parts[0])(x))); }
 };
-
 }  // namespace
 
 TEST_CASE("13 sharded layers") {
@@ -37,20 +25,20 @@ TEST_CASE("13 sharded layers") {
   comm::launch(
       [&](const comm::Group& world) {
         const std::int64_t begin = world.rank() * kShard;
+        manual_seed(13);
         Three three;
         std::vector<Tensor> shards, gradients(3), inputs{full({4, kSide}, world.rank() + 1)};
         for (const auto& part : three.parts)
           shards.push_back(part->weight.tensor().view({-1}).slice(begin, begin + kShard).clone());
         std::weak_ptr<Storage> gathered;
         const auto use = [&](const char* moment, int layer) {
-          const std::size_t kept = 3 * shards[0].nbytes();
           CHECK(gathered.expired());  // the layer before this one is released
           Tensor whole = empty({kSide * kSide});
           gathered = whole.storage();
           world.all_gather(whole, shards[layer], pieces).wait();
           if (world.rank() == 0)
-            std::cout << moment << " of layer " << layer << ": " << kept << " bytes are alive, "
-                      << kept + whole.nbytes() << " while it is used\n";
+            std::cout << moment << " of layer " << layer << ": " << 3 * shards[0].nbytes()
+                      << " bytes of shards and " << whole.nbytes() << " of this layer are alive\n";
           const Variable x(inputs[layer], true), weight(whole.view({kSide, kSide}), true);
           return std::tuple(autograd::tanh(autograd::linear(x, weight)), x, weight);
         };  // its results own the layer: it is released with them
