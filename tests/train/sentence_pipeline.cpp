@@ -592,7 +592,7 @@ TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
   way.pipeline.layers = {3, 2};
   refused(way, "pipeline_layers: expected the sum 6, found 5");
   way.pipeline.layers = {6, 0};
-  refused(way, "pipeline_layers: expected at least 1 in each stage, found 0");
+  refused(way, "pipeline_layers: expected a whole number from 1 to 1048576, found 0");
   way = two;
   way.mesh = {1, 7};
   refused(way, "mesh pipe: expected at least one layer in each of 7 stages, the model has 6");

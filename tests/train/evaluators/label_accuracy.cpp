@@ -50,6 +50,6 @@ TEST_CASE("rows without a label, and labels without a class, are refused") {
   CHECK_THROWS_WITH_AS(LabelAccuracyEvaluator(words::scored_dataset(3), loss, {}),
                        "scores: expected rows with a label", InputError);
   const LabelAccuracyEvaluator evaluator(words::dataset(6, 3), loss, {});
-  CHECK_THROWS_WITH_AS(evaluator.evaluate(words_encoder()), "words: expected labels below 2, found 2",
-                       InputError);
+  CHECK_THROWS_WITH_AS(evaluator.evaluate(words_encoder()),
+                       "words: expected labels below 2, found 2", InputError);
 }

@@ -66,8 +66,12 @@ TEST_CASE_FIXTURE(Beir, "mistakes in retrieval files are named by line") {
   write_file(twice, "id\ttext\na\tx\na\ty\n");
   CHECK_THROWS_WITH_AS(read_texts_by_id(twice),
                        (twice.string() + ":3: id 'a' occurs twice").c_str(), InputError);
-  CHECK_THROWS_WITH_AS(read_texts_by_id(qrels),
-                       (file + ":1: expected columns _id or id, and text").c_str(), InputError);
+  CHECK_THROWS_WITH_AS(
+      read_texts_by_id(qrels),
+      (file + ":1: expected columns _id or id, and text, found query-id, corpus-id, "
+              "score")
+          .c_str(),
+      InputError);
   std::filesystem::remove(folder / "corpus.jsonl");
   CHECK_THROWS_WITH_AS(read_retrieval({.relevant = qrels}),
                        (file + ": expected a file corpus.jsonl, .tsv or .csv in its folder or the "
