@@ -169,7 +169,8 @@ TEST_CASE_FIXTURE(Files, "data that an evaluator cannot use is refused by name")
   check_refused(command("alone.csv"),
                 "--data " + path("alone.csv") +
                     ": expected pairs of sentences with scores or labels, triplets, relevant pairs "
-                    "(query-id, corpus-id, score), or a query with positive and negative texts");
+                    "(query-id, corpus-id, score), or a query with positive and negative texts; "
+                    "found sentence");
 }
 
 TEST_CASE_FIXTURE(Files, "train evaluates by the columns of --eval, and evaluate repeats it") {

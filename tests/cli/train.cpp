@@ -356,7 +356,8 @@ TEST_CASE("several files train with the loss their columns call for or the one t
   check_refused(train(str("--data ", labels, " --eval ", pairs)),
                 "--eval " + pairs +
                     ": expected pairs of sentences with scores or labels, triplets, relevant pairs "
-                    "(query-id, corpus-id, score), or a query with positive and negative texts");
+                    "(query-id, corpus-id, score), or a query with positive and negative texts; "
+                    "found anchor, positive");
   CHECK_FALSE(fs::exists(folder / "out"));
   // A loss needs no evaluator.
   REQUIRE_EQ(train(str("--data ", pairs, " --eval ", pairs)).code, 0);

@@ -1,5 +1,7 @@
 #include "ringlet/train/cli/evaluation_data.h"
 
+#include <fmt/ranges.h>
+
 #include "ringlet/core/base/error.h"
 #include "ringlet/train/data/reranking.h"
 #include "ringlet/train/data/retrieval.h"
@@ -141,7 +143,8 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
   if (!kind)
     fail_input(place(source),
                ": expected pairs of sentences with scores or labels, triplets, relevant pairs "
-               "(query-id, corpus-id, score), or a query with positive and negative texts");
+               "(query-id, corpus-id, score), or a query with positive and negative texts; found ",
+               fmt::format("{}", fmt::join(dataset->columns(), ", ")));
   if (kind == EvaluatorKind::similarity && dataset->size() < 2)
     fail_input(place(source), ": expected at least two rows");
   if (kind == EvaluatorKind::accuracy) check_classes(source, *dataset);
