@@ -133,6 +133,34 @@ TEST_CASE("explain fsdp has the bytes of each strategy") {
   }
 }
 
+/// The computations of a drawn step, and between them the collectives, as letters: A all_reduce, R
+/// reduce_scatter, G all_gather.
+std::string drawn(const std::string& strategy) {
+  const Outcome outcome = run("explain " + strategy + " -n 2");
+  REQUIRE_EQ(outcome.code, 0);
+  std::string all;
+  std::istringstream lines(outcome.out.substr(outcome.out.find("begin\n")));
+  for (std::string line; std::getline(lines, line);)
+    all += contains(line, "forward")          ? "f"
+           : contains(line, "backward")       ? "b"
+           : contains(line, "optimizer")      ? "|"
+           : contains(line, "all_reduce")     ? "A"
+           : contains(line, "reduce_scatter") ? "R"
+           : contains(line, "all_gather")     ? "G"
+                                              : "";
+  return all;
+}
+
+TEST_CASE("explain draws the collectives of a step between its computations") {
+  CHECK_EQ(drawn("ddp"), "fffbAbAbAA|");
+  CHECK_EQ(drawn("zero1"), "fffbRbRbR|AGGG");  // A: the norm
+  CHECK_EQ(drawn("zero2"), "fffbRbRbR|AGGG");
+  CHECK_EQ(drawn("fsdp"), "GGfGffGGbRGbRbR|A");  // one layer ahead
+  CHECK_EQ(drawn("tensor"), "fAfAfAbAbAbA|A");
+  const std::string step = run("explain fsdp --model tiny -n 2").out;
+  CHECK(contains(step, "all_gather        132352\n"));  // 33088 parameters
+}
+
 TEST_CASE("explain fsdp takes a folder by its config.json alone") {
   const TemporaryFolder folder;
   ringlet::write_file(folder / "config.json",
@@ -147,6 +175,7 @@ TEST_CASE("explain fsdp takes a folder by its config.json alone") {
 TEST_CASE("explain names what is wrong with its options") {
   check_refused("explain", "expected a command; ringlet explain --help lists them");
   check_refused("explain rign", "unknown command 'rign'; did you mean ring?");
+  check_refused("explain rign -n 2 --model tiny", "unknown command 'rign'; did you mean ring?");
   check_refused("explain ring --svgg=x", "unknown option '--svgg'; did you mean --svg?");
   check_refused("explain ring -n 1", "--ranks: expected a whole number from 2 to 16, found '1'");
   check_refused("explain ring --svg /nowhere/ring.svg",

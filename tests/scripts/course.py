@@ -39,6 +39,7 @@ class Course(unittest.TestCase):
             self.assertIn(f'<section id="{path.name[:2]}">', page)
         self.assertIn("dy/dx = 7", page)  # an output
         self.assertEqual(page.count("<figure>"), 4)
+        self.assertEqual(page.count("as rank 0 executes it"), 4)
         self.assertEqual(set(re.findall(r'href="([^#h][^"]*)"|src="([^"]*)"', page)), set())
 
     def test_another_number_is_refused_with_the_lessons(self):

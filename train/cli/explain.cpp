@@ -128,14 +128,28 @@ void add_pipeline(Command& explain) {
   command.run = [options] { explain_pipeline(*options); };
 }
 
-void add_sharding(Command& explain) {
+constexpr int kMostDrawn = 4;  // ranks of a step that is executed
+
+void add_sharding(Command& explain, train::Strategy strategy) {
   Command& command = explain.add_command(
-      "fsdp", "Bytes that a rank sends and keeps under ddp, zero1, zero2 and fsdp");
+      std::string(train::kStrategies(strategy)),
+      "A step as ranks execute it; the bytes that a rank sends and keeps, by strategy");
   const auto options = std::make_shared<ShardingOptions>();
   command.add("--model", options->model, models::check_model_name,
               "A folder, or tiny, minilm-l6, bert-base or mpnet-base");
   command.add("-n,--ranks", options->ranks, Range{1, 1024}, "Ranks");
-  command.run = [options] { explain_sharding(*options); };
+  command.run = [options, strategy] {
+    explain_sharding(*options);
+    fmt::print("\n{}", describe_step(strategy, std::min(options->ranks, kMostDrawn)));
+  };
+}
+
+void add_tensor(Command& explain) {
+  Command& command =
+      explain.add_command("tensor", "A step of tensor parallelism as ranks execute it");
+  const auto ranks = std::make_shared<int>(2);
+  command.add("-n,--ranks", *ranks, Range{2, kMostDrawn}, "Ranks");
+  command.run = [ranks] { fmt::print("{}", describe_step({}, *ranks)); };
 }
 
 }  // namespace
@@ -145,7 +159,10 @@ void add_explain(Command& program) {
       program.add_command("explain", "Print what ranks exchange, and what each of them keeps");
   add_ring(command);
   add_pipeline(command);
-  add_sharding(command);
+  for (const train::Strategy strategy : {train::Strategy::ddp, train::Strategy::zero1,
+                                         train::Strategy::zero2, train::Strategy::fsdp})
+    add_sharding(command, strategy);
+  add_tensor(command);
 }
 
 }  // namespace ringlet::cli

@@ -1,11 +1,14 @@
-// The steps of a ring's all-reduce, and a pipeline's schedule in time: as text and as pictures.
+// The steps of a ring's all-reduce, a pipeline's schedule in time, and a training step: as text and
+// as pictures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ringlet/comm/trace.h"
 #include "ringlet/train/parallel/model/pipeline_simulation.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::cli {
 
@@ -25,5 +28,9 @@ std::string describe_pipeline(train::PipelineKind kind, const train::PipelineSha
 
 /// SVG. Time runs to the right; each rank is a row of bars.
 std::string draw_pipeline(train::PipelineKind kind, const train::PipelineShape& shape);
+
+/// A line for each computation and collective of a step that ranks execute, as threads. Without a
+/// strategy: tensor parallelism.
+std::string describe_step(const std::optional<train::Strategy>& strategy, int ranks);
 
 }  // namespace ringlet::cli
