@@ -18,6 +18,7 @@ namespace ringlet::cli {
 namespace {
 
 constexpr int kLayers = 3;
+constexpr double kBucketMb = 0.125;  // so that each layer has one
 constexpr std::int64_t kRows = 8, kWidth = 64, kWide = 256;
 
 struct Block : nn::Layer<Block> {
@@ -74,7 +75,7 @@ void run_steps(const std::optional<train::Strategy>& strategy, const comm::Group
   std::optional<train::AttachedStrategy> attached;
   if (strategy)
     attached.emplace(*strategy, stack, group, std::vector<Device>{}, DType::f32,
-                     train::StrategyOptions{.bucket_cap_mb = 0.125});
+                     train::StrategyOptions{.bucket_cap_mb = kBucketMb});
   else
     train::TensorParallel(stack, group, {.columns = {"*.up"}, .rows = {"*.down"}});
   train::AdamW optimizer(stack);
@@ -100,12 +101,15 @@ std::string describe_step(const std::optional<train::Strategy>& strategy, int ra
   Drawing drawing;
   comm::launch([&](const comm::Group& group) { run_steps(strategy, group, drawing); }, ranks,
                {.ranks = comm::Ranks::threads, .group = {.observer = &drawing}});
+  const std::string name = !strategy ? "tensor parallelism"
+                           : *strategy == train::Strategy::ddp
+                               ? fmt::format("ddp with buckets of {} MiB", kBucketMb)
+                               : std::string(train::kStrategies(*strategy));
   return fmt::format(
       "A step of {} layers of {} parameters on {} ranks under {}, as rank 0 executes it.\n"
       "A collective is below the computation after which it is called.\n"
       "computation       collective         bytes\n{}",
-      kLayers, Block().num_parameters(), ranks,
-      strategy ? train::kStrategies(*strategy) : "tensor parallelism", drawing.since("begin"));
+      kLayers, Block().num_parameters(), ranks, name, drawing.since("begin"));
 }
 
 }  // namespace ringlet::cli

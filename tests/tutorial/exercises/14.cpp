@@ -17,8 +17,8 @@ double part_of_mean(const std::vector<double>& losses, int rows_of_all_ranks) {
 }
 
 // 2. The actions of a step on layers 0 to n - 1, as text: "gather 0", "forward 0", "release 0", …,
-// then backward from the last layer: "gather 1", "backward 1", "reduce 1", "release 1", …. The last
-// layer is not released between its forward and its backward, and so not gathered again.
+// then backward from the last layer: "gather 1", "backward 1", "reduce 1", "release 1", …. Unlike
+// in the library, the last layer is kept between forward and backward, and so not gathered again.
 std::vector<std::string> actions_of_step(int n) {
   std::vector<std::string> actions;
   // gap: two loops; str("gather ", i) makes a text.
