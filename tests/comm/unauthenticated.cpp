@@ -164,7 +164,7 @@ TEST_CASE("a hello that was recorded opens nothing") {
   CHECK_EQ(challenge.size(), kChallenge);  // it only gets fresh numbers and their signature
   // Neither silence, nor an echo, nor a request gets it further.
   send_some(socket, challenge.substr(kNonce));
-  send_some(socket, encode({.type = StoreVerb::get, .key = "address/0"}));
+  send_some(socket, encode({.type = StoreVerb::join, .value = "rank 1"}));
   const Received received = listen_to(socket, 10s);
   CHECK(received.closed);
   CHECK_EQ(received.bytes, "");
