@@ -9,6 +9,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/ops/matmul.h"
+#include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
 

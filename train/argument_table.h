@@ -13,6 +13,8 @@
 
 namespace ringlet::train {
 
+class TrainingTask;
+
 enum ArgumentTraits : unsigned {
   kPlain = 0,
   kOffCard = 1,       // has no row in model cards: folders and the like

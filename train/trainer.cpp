@@ -13,6 +13,7 @@
 #include "ringlet/train/argument_table.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/model/same_rows.h"
+#include "ringlet/train/parallel/model/sentence_pipeline.h"
 #include "ringlet/train/parallel/model/tensor_parallel.h"
 #include "ringlet/train/step/sentence_task.h"
 #include "ringlet/train/training_run.h"

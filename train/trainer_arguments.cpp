@@ -1,5 +1,7 @@
 #include "ringlet/train/trainer_arguments.h"
 
+#include "ringlet/train/optimizer/update_rules.h"
+
 namespace ringlet::train {
 
 bool compares_evaluations(const TrainingArguments& arguments) {

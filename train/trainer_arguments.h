@@ -10,14 +10,14 @@
 
 #include "ringlet/train/data/loader.h"
 #include "ringlet/train/optimizer/schedule.h"
-#include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
 #include "ringlet/train/parallel/model/mesh.h"
-#include "ringlet/train/parallel/model/sentence_pipeline.h"
-#include "ringlet/train/step/step_graphs.h"
-#include "ringlet/train/step/task.h"
+#include "ringlet/train/parallel/model/pipeline_cut.h"
+#include "ringlet/train/step/step_key.h"
 
 namespace ringlet::train {
+
+class Optimizer;
 
 enum class OptimizerKind { adamw, sgd };
 inline constexpr Names<OptimizerKind, 2> kOptimizers{"optimizer", {"adamw", "sgd"}};

@@ -14,6 +14,7 @@
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/step/sentence_task.h"
 #include "words.h"
 #include "words_loss.h"

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/base/names.h"
 #include "ringlet/core/base/recently_used.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/tensor/random.h"
@@ -18,9 +17,6 @@
 #include "ringlet/train/step/step_key.h"
 
 namespace ringlet::train {
-
-enum class StepGraphMode { automatic, off };
-inline constexpr Names<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
 
 struct StepGraphsOptions {
   StepGraphMode mode = StepGraphMode::automatic;

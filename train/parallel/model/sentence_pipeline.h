@@ -15,12 +15,6 @@
 
 namespace ringlet::train {
 
-struct PipelineOptions {
-  PipelineKind schedule = PipelineKind::one_f_one_b;
-  std::vector<int> layers = {};  // of each stage; empty: by `balance`
-  PipelineBalance balance = PipelineBalance::layers;
-};
-
 /// Stage 0 has the embeddings and MPNet's relative position bias, the last one all that follows the
 /// layers: pooling, further modules and the loss. Without gradients, a forward of each rank goes
 /// through all stages: all ranks call it together, each with its own batch.
