@@ -16,7 +16,8 @@ Variable checkpoint(const std::function<Variable(const std::vector<Variable>&)>&
     detached.push_back(x.detach());
     saved.emplace_back(x, x.requires_grad());
   }
-  const Generator generator = default_generator();  // the segment draws the same numbers again
+  const RandomGenerator generator =
+      default_generator();  // the segment draws the same numbers again
   Tensor result;
   {
     const NoGrad no_grad;

@@ -131,7 +131,7 @@ void Gradient::check_fits(const Shape& shape, Device device) const {
                 expected_device);
 }
 
-Accumulator Gradient::sink(const Shape& shape, DType dtype, Device device) {
+GradientSink Gradient::sink(const Shape& shape, DType dtype, Device device) {
   check_fits(shape, device);
   written_ = true;
   if (leaf_) {
@@ -157,7 +157,7 @@ Accumulator Gradient::sink(const Shape& shape, DType dtype, Device device) {
   return {*pending_, adds ? 1.0 : 0.0};
 }
 
-Accumulator Gradient::sink_of(const Tensor& parameter) {
+GradientSink Gradient::sink_of(const Tensor& parameter) {
   if (!parameter.defined() || !needed()) return {};
   return sink(parameter.shape(), parameter.dtype(), parameter.device());
 }
@@ -178,7 +178,7 @@ void Gradient::set(Tensor grad) {
     *owned_ = false;
     return;
   }
-  Accumulator to = sink(grad.shape(), grad.dtype(), grad.device());
+  GradientSink to = sink(grad.shape(), grad.dtype(), grad.device());
   if (to.beta == 0) {
     to.out.copy_(grad);
   } else {

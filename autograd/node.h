@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
-#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/gradient_sink.h"
 
 namespace ringlet::autograd {
 
@@ -27,10 +27,10 @@ class Gradient {
   bool is_leaf() const { return leaf_ != nullptr; }  // the gradient is then written in place
 
   /// Memory to write to. For a leaf it is the leaf's gradient buffer, in the leaf's dtype.
-  Accumulator sink(const Shape& shape, DType dtype, Device device);
+  GradientSink sink(const Shape& shape, DType dtype, Device device);
   /// The same, of `parameter`'s shape; undefined if the gradient is not needed or there is no
   /// parameter.
-  Accumulator sink_of(const Tensor& parameter);
+  GradientSink sink_of(const Tensor& parameter);
 
   /// Declares, before the write, that only these rows (i32) of the gradient are not zero.
   void only_rows(const Tensor& rows);

@@ -58,7 +58,7 @@ class SideBranch {
     explicit Part(Device device) : done(device) {}
     std::vector<Read> reads;
     int runs = 0;
-    Event done;
+    StreamEvent done;
   };
   /// Bounds the memory that `reads` keep: the captured stream waits for a part once the next is
   /// full.
@@ -67,8 +67,8 @@ class SideBranch {
   void end_part(Part& part);
   static void release(Part& part);
 
-  Stream stream_;
-  Event fork_;
+  SideStream stream_;
+  StreamEvent fork_;
   std::array<Part, 2> parts_;  // the older one has ended
   Device device_;
   OnComplete on_complete_;

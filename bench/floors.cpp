@@ -117,13 +117,13 @@ using FloorOf = std::function<Floor(const void* args, Device device)>;
 std::map<std::string, FloorOf> make_floors() {
   std::map<std::string, FloorOf> all;
   /// `least(args, device)` gives a Floor.
-  const auto floor = [&]<class Args>(const Kernel<Args>& kernel, auto least) {
+  const auto floor = [&]<class Args>(const OpKernel<Args>& kernel, auto least) {
     all[kernel.name()] = [least](const void* args, Device device) {
       return least(*static_cast<const Args*>(args), device);
     };
   };
   /// `least(args)`, perhaps with the device, gives bytes.
-  const auto bytes = [&]<class Args>(const Kernel<Args>& kernel, auto least) {
+  const auto bytes = [&]<class Args>(const OpKernel<Args>& kernel, auto least) {
     floor(kernel, [least](const Args& x, Device device) -> Floor {
       if constexpr (std::is_invocable_v<decltype(least), const Args&>)
         return {.bytes = least(x)};

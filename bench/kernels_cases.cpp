@@ -334,7 +334,7 @@ struct ProductSizes {
                                                            options, empty({m, n}, dtype)});
     const bool weight = kept && options.trans_b;
     const auto run = [weight, o = options](Tensors& x) -> Tensors {
-      if (weight && x[0].dtype() != DType::f64) return {linear(x[0], x[1], {}, Weight::kept)};
+      if (weight && x[0].dtype() != DType::f64) return {linear(x[0], x[1], {}, WeightUse::kept)};
       matmul_into(x[2], x[0], x[1], o);
       return {x[2]};
     };

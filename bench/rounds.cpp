@@ -14,6 +14,7 @@
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/core/threads/processors.h"
+#include "ringlet/train/report/timeline.h"
 #include "runner.h"
 #include "timed_ranks.h"
 

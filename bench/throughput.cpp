@@ -16,10 +16,12 @@
 #include "program_options.h"
 #include "report.h"
 #include "ringlet.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/machine.h"
+#include "ringlet/train/report/timeline.h"
 #include "runner.h"
 #include "timed_ranks.h"
 

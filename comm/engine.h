@@ -35,9 +35,9 @@ struct Collective {
 
   CollectiveObserver* observer = nullptr;
   Engine* engine = nullptr;
-  const Stream* stream = nullptr;
+  const SideStream* stream = nullptr;
   /// On the stream: it is ordered after `begin`, and `end` is recorded after it.
-  std::shared_ptr<Event> begin = {}, end = {};
+  std::shared_ptr<StreamEvent> begin = {}, end = {};
   std::shared_ptr<DeviceClock> waited = {};  // null: not timed
   bool captured = false;
 

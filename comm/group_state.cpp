@@ -9,7 +9,8 @@
 
 namespace ringlet::comm {
 
-GroupStream::GroupStream(Device device) : stream(device), end(std::make_shared<Event>(device)) {
+GroupStream::GroupStream(Device device)
+    : stream(device), end(std::make_shared<StreamEvent>(device)) {
   static std::atomic<std::uint64_t> streams{0};
   id = ++streams;
 }
@@ -89,9 +90,9 @@ void GroupState::enter(Collective& collective) {
 
   GroupStream& stream = streams.try_emplace(device, device).first->second;
   collective.stream = &stream.stream;
-  collective.begin = std::make_shared<Event>(device);
+  collective.begin = std::make_shared<StreamEvent>(device);
   collective.begin->record();
-  collective.end = std::make_shared<Event>(device);
+  collective.end = std::make_shared<StreamEvent>(device);
   if (!collective.captured) {  // captured collectives leave the stream's end unchanged
     stream.end = collective.end;
     collective.waited = waited;

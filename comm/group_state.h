@@ -16,6 +16,7 @@
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/comm/queue.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 
@@ -23,8 +24,8 @@ namespace ringlet::comm {
 struct GroupStream {
   explicit GroupStream(Device device);
   std::uint64_t id;  // unique in the process
-  Stream stream;
-  std::shared_ptr<Event> end;
+  SideStream stream;
+  std::shared_ptr<StreamEvent> end;
 };
 
 void check_tensor(Op op, const Tensor& tensor);

@@ -35,10 +35,11 @@ class InKernelEngine final : public Engine {
     std::vector<std::int64_t> edges{0};
     for (const auto& [offset, count] : collective.pieces) edges.push_back(offset + count);
     ranks_on(collective.buffer.device())
-        .all_reduce(data, edges, call.dtype,
-                    call.algorithm == Algorithm::in_kernel_ring ? Route::ring : Route::direct,
-                    call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
-                    call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0);
+        .all_reduce(
+            data, edges, call.dtype,
+            call.algorithm == Algorithm::in_kernel_ring ? CombineRoute::ring : CombineRoute::direct,
+            call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
+            call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0);
   }
 
   DeviceRanks& ranks_on(Device device) {

@@ -8,14 +8,14 @@
 namespace ringlet::comm {
 namespace {
 
-constexpr Names<Op, 9> kOps{"collective",
-                            {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
-                             "gather", "scatter", "all_to_all", "send"}};
-constexpr Names<ReduceOp, 4> kReduceOps{"reduction", {"sum", "mean", "max", "min"}};
-constexpr Names<Algorithm, 6> kAlgorithms{
+constexpr EnumNames<Op, 9> kOps{"collective",
+                                {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                 "barrier", "gather", "scatter", "all_to_all", "send"}};
+constexpr EnumNames<ReduceOp, 4> kReduceOps{"reduction", {"sum", "mean", "max", "min"}};
+constexpr EnumNames<Algorithm, 6> kAlgorithms{
     "algorithm", {"auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"}};
-constexpr Names<TransportKind, 5> kTransports{"transport",
-                                              {"auto", "thread", "shm", "gloo", "nccl"}};
+constexpr EnumNames<TransportKind, 5> kTransports{"transport",
+                                                  {"auto", "thread", "shm", "gloo", "nccl"}};
 
 }  // namespace
 

@@ -19,7 +19,7 @@ namespace ringlet::cuda {
 
 namespace {
 
-template <class T, CombineOp op, Route route>
+template <class T, CombineOp op, CombineRoute route>
 class AllReduceBlock {
  public:
   using S = sum_t<T>;
@@ -31,7 +31,7 @@ class AllReduceBlock {
 
   /// Stops if a wait times out, on this rank or on a peer.
   __device__ __forceinline__ void run() const {
-    constexpr bool ring = route == Route::ring;
+    constexpr bool ring = route == CombineRoute::ring;
     const Peers readers = ring ? signals_.next() : signals_.others();
     signals_.raise(readers, AllReducePlan::kReady);
     if (ring ? reduce_by_ring() : reduce_directly()) signals_.end(readers);
@@ -162,7 +162,7 @@ class AllReduceBlock {
 
 // ---- kernels ------------------------------------------------------------------------------
 
-template <class T, CombineOp op, Route route>
+template <class T, CombineOp op, CombineRoute route>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     all_reduce_blocks(const __grid_constant__ AllReduceRun run) {
   const int block = static_cast<int>(blockIdx.x), blocks = run.plan.blocks;
@@ -175,12 +175,12 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 using AllReduceKernel = void (*)(AllReduceRun);
 
 template <class T, CombineOp op>
-AllReduceKernel kernel_of(Route route) {
-  return route == Route::ring ? all_reduce_blocks<T, op, Route::ring>
-                              : all_reduce_blocks<T, op, Route::direct>;
+AllReduceKernel kernel_of(CombineRoute route) {
+  return route == CombineRoute::ring ? all_reduce_blocks<T, op, CombineRoute::ring>
+                                     : all_reduce_blocks<T, op, CombineRoute::direct>;
 }
 
-AllReduceKernel kernel_of(DType dtype, CombineOp op, Route route) {
+AllReduceKernel kernel_of(DType dtype, CombineOp op, CombineRoute route) {
   AllReduceKernel kernel = nullptr;
   dispatch_all("all_reduce", dtype, [&]<class T>() {
     kernel = op == CombineOp::max ? kernel_of<T, CombineOp::max>(route)
@@ -210,7 +210,7 @@ int most_all_reduce_blocks(Device device, int ranks) {
   return multiprocessors / ranks;  // one block fits on each multiprocessor, for every dtype
 }
 
-AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges, DType dtype,
+AllReducePlan plan_all_reduce(CombineRoute route, std::span<const std::int64_t> edges, DType dtype,
                               int most_blocks, std::int64_t most_chunk_bytes) {
   const bool narrow = dtype == DType::bf16 || dtype == DType::f16;
   const auto size = static_cast<std::int64_t>(narrow ? sizeof(float) : itemsize(dtype));

@@ -14,7 +14,7 @@ namespace ringlet::cuda {
 inline constexpr std::int64_t kLeastChunkBytes = 8 << 10;
 inline constexpr std::int64_t kMostChunkBytes = 32 << 10;
 /// plan_all_reduce with these bounds.
-AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges, DType dtype,
+AllReducePlan plan_all_reduce(CombineRoute route, std::span<const std::int64_t> edges, DType dtype,
                               int most_blocks, std::int64_t most_chunk_bytes = kMostChunkBytes);
 
 /// The most blocks for each of `ranks` in one launch, if nothing else runs on the device.

@@ -46,7 +46,7 @@ struct AllReducePlan {
   /// dtype begin there.
   static constexpr std::int64_t kEdge = 16;
 
-  Route route;
+  CombineRoute route;
   int ranks;
   int blocks;          // of a rank
   std::int64_t chunk;  // elements, a multiple of kEdge
@@ -76,7 +76,7 @@ struct AllReducePlan {
   /// overwrites them without a signal: the sums received by then have passed through the next rank,
   /// which read these slots first.
   RINGLET_HOST_DEVICE int slots() const {
-    return route == Route::ring && ranks > 2 ? ranks - 2 : 0;
+    return route == CombineRoute::ring && ranks > 2 ? ranks - 2 : 0;
   }
   RINGLET_HOST_DEVICE std::int64_t slot_begin(int block, int slot) const {
     return (static_cast<std::int64_t>(block) * slots() + slot) * chunk;
@@ -89,7 +89,7 @@ struct AllReducePlan {
   static constexpr std::uint32_t kReady = 1;  // the data may be read
 
   RINGLET_HOST_DEVICE std::uint32_t signals_of_segment() const {
-    return route == Route::ring ? static_cast<std::uint32_t>(ring_steps()) - 1 : 1;
+    return route == CombineRoute::ring ? static_cast<std::uint32_t>(ring_steps()) - 1 : 1;
   }
   /// The signal that `step` of the segment waits for before it reads from a peer; a rank raises it
   /// after the step before.
@@ -105,7 +105,7 @@ struct AllReducePlan {
 /// multiples of kEdge, except the last ones at the end of the data. A rank has at most
 /// `most_blocks` blocks. Each takes at most `most_chunk` elements of a piece at a time and, if
 /// possible, at least `least_chunk`.
-inline AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges,
+inline AllReducePlan plan_all_reduce(CombineRoute route, std::span<const std::int64_t> edges,
                                      int most_blocks, std::int64_t least_chunk,
                                      std::int64_t most_chunk) {
   constexpr std::int64_t kEdge = AllReducePlan::kEdge;

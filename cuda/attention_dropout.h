@@ -57,7 +57,7 @@ RINGLET_HOST_DEVICE WeightRow weight_row(const AttentionShape& shape, const Atte
           key_at(3)};
 }
 /// Whether a word keeps the weight of `query` + 8 r.
-RINGLET_HOST_DEVICE bool keeps(std::uint32_t word, int r, const Dropout& dropout) {
+RINGLET_HOST_DEVICE bool keeps(std::uint32_t word, int r, const DropoutMask& dropout) {
   return (r == 0 ? word << 16 : word) >= dropout.threshold;
 }
 

@@ -111,7 +111,7 @@ __device__ __forceinline__ void block_softmax(ForwardBlockLane<kHead>& s, float 
 
 template <int kHead>
 __device__ __forceinline__ void drop_block_weights(ForwardBlockLane<kHead>& s,
-                                                   const Dropout& dropout, const WeightRow& row,
+                                                   const DropoutMask& dropout, const WeightRow& row,
                                                    int key, int lane) {
   if (!dropout.threshold) return;
 #pragma unroll

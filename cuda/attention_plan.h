@@ -5,6 +5,7 @@
 
 #include "ringlet/core/base/host_device.h"
 #include "ringlet/core/ops/attention.h"
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/cuda/warp.h"
 
 namespace ringlet::cuda {

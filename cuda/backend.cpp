@@ -28,16 +28,16 @@ bool overlap(const std::byte* a, const std::byte* b, std::size_t nbytes) {
   return a < b + nbytes && b < a + nbytes;
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public DeviceBackend {
  public:
   int device_count() const override { return cuda::device_count(); }
   std::string why_none() const override { return cuda::why_no_device(); }
 
-  Block allocate(Device device, std::size_t nbytes) override {
+  MemoryBlock allocate(Device device, std::size_t nbytes) override {
     return of(device).allocator.allocate(nbytes, cuda::current_stream(device));
   }
 
-  void release(Device device, const Block& block) override {
+  void release(Device device, const MemoryBlock& block) override {
     cuda::DeviceMemory& memory = of(device);
     const auto owner =
         static_cast<cudaStream_t>(const_cast<void*>(memory.allocator.stream_of(block)));
@@ -92,8 +92,8 @@ class CudaBackend final : public Backend {
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
     cuda::check_bad_input();
   }
-  std::unique_ptr<Download> start_download(Device device, const void* from,
-                                           std::size_t nbytes) override {
+  std::unique_ptr<DeviceDownload> start_download(Device device, const void* from,
+                                                 std::size_t nbytes) override {
     return of(device).downloads.start(from, nbytes, cuda::current_stream(device));
   }
   bool is_asynchronous() const override { return true; }
@@ -119,7 +119,7 @@ class CudaBackend final : public Backend {
                                                 cuda::VirtualRanksOptions{.seconds = seconds});
   }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
-  void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {
+  void count_sidecar(Device device, const MemoryBlock&, std::ptrdiff_t nbytes) override {
     of(device).allocator.count_sidecar(nbytes);
   }
   void reset_peak(Device device) override { of(device).allocator.reset_peak(); }
@@ -146,15 +146,16 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  static bool is_for_later(const cuda::DeviceMemory& memory, const Block& block, cudaStream_t user,
-                           cudaStream_t owner) {
+  static bool is_for_later(const cuda::DeviceMemory& memory, const MemoryBlock& block,
+                           cudaStream_t user, cudaStream_t owner) {
     return user != owner &&
            cuda::release_order(/*same_stream=*/false, cuda::is_capturing(user),
                                cuda::is_capturing(owner), memory.allocator.is_of_graphs(block)) ==
                cuda::ReleaseOrder::behind_capture;
   }
   // False where the capture has ended meanwhile.
-  static bool release_later(cuda::DeviceMemory& memory, const Block& block, cudaStream_t user) {
+  static bool release_later(cuda::DeviceMemory& memory, const MemoryBlock& block,
+                            cudaStream_t user) {
     const std::lock_guard lock(memory.capture_mutex);
     if (memory.capture) memory.capture->release_later(block, user);
     return memory.capture != nullptr;

@@ -41,7 +41,7 @@ class CachingAllocator {
 
   /// At least `nbytes`, for work on `stream`. Error if the limit or the device's memory is
   /// exceeded.
-  Block allocate(std::size_t nbytes, Stream stream) {
+  MemoryBlock allocate(std::size_t nbytes, Stream stream) {
     const std::size_t wanted = up_to(std::max(nbytes, kOne), exact_ ? kOne : kAlignment);
     const std::lock_guard lock(mutex_);
     check_limit(device_, wanted, stats_);
@@ -61,11 +61,11 @@ class CachingAllocator {
   }
 
   /// The stream that the block is free for once it is released.
-  Stream stream_of(const Block& block) const { return chunk_of(block)->pool.stream; }
+  Stream stream_of(const MemoryBlock& block) const { return chunk_of(block)->pool.stream; }
 
-  bool is_of_graphs(const Block& block) const { return chunk_of(block)->pool.graphs; }
+  bool is_of_graphs(const MemoryBlock& block) const { return chunk_of(block)->pool.graphs; }
 
-  void release(const Block& block) {
+  void release(const MemoryBlock& block) {
     const std::lock_guard lock(mutex_);
     Chunk* chunk = chunk_of(block);
     stats_.allocated -= chunk->nbytes;
@@ -140,7 +140,7 @@ class CachingAllocator {
     if (pool.small) return kSmallSegment;
     return wanted <= kMiddle ? kMiddleSegment : up_to(wanted, kLargeStep);
   }
-  static Chunk* chunk_of(const Block& block) { return static_cast<Chunk*>(block.owner); }
+  static Chunk* chunk_of(const MemoryBlock& block) { return static_cast<Chunk*>(block.owner); }
 
   bool captures(Stream stream) const {
     return stream && (stream == capture_.stream || stream == capture_.branch) &&

@@ -24,7 +24,7 @@ void CapturedGraph::replay() {
   exec_.launch(stream_);
 }
 
-void release_after_use(Device device, CachingAllocator& allocator, const Block& block,
+void release_after_use(Device device, CachingAllocator& allocator, const MemoryBlock& block,
                        cudaStream_t user) {
   try {
     const auto owner = static_cast<cudaStream_t>(const_cast<void*>(allocator.stream_of(block)));

@@ -32,7 +32,7 @@ class CapturedGraph final : public DeviceGraph {
 
 /// Releases a block that `user` has used last to its owner, ordered after that use. May run at the
 /// program's exit, when the driver is unloaded, so CUDA errors are ignored.
-void release_after_use(Device device, CachingAllocator& allocator, const Block& block,
+void release_after_use(Device device, CachingAllocator& allocator, const MemoryBlock& block,
                        cudaStream_t user);
 
 /// A capture in progress; discarded unless finish() is called.
@@ -46,12 +46,12 @@ class DeviceCapture {
   /// Error if blocks that were allocated during the capture are still in use.
   std::unique_ptr<DeviceGraph> finish();
   /// Releases the block, which `user` has used last, in this destructor (release_order.h).
-  void release_later(const Block& block, cudaStream_t user) { later_.add(block, user); }
+  void release_later(const MemoryBlock& block, cudaStream_t user) { later_.add(block, user); }
 
  private:
   struct Later {
     struct Use {
-      Block block;
+      MemoryBlock block;
       cudaStream_t user;
     };
     Later(Device device, CachingAllocator& allocator) : device(device), allocator(allocator) {}
@@ -60,7 +60,7 @@ class DeviceCapture {
     }
     Later(const Later&) = delete;
     Later& operator=(const Later&) = delete;
-    void add(const Block& block, cudaStream_t user) { uses.push_back({block, user}); }
+    void add(const MemoryBlock& block, cudaStream_t user) { uses.push_back({block, user}); }
     Device device;
     CachingAllocator& allocator;
     std::vector<Use> uses;

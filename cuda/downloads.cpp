@@ -9,7 +9,7 @@
 
 namespace ringlet::cuda {
 
-class Downloads::Started final : public Download {
+class Downloads::Started final : public DeviceDownload {
  public:
   Started(Downloads& of, std::unique_ptr<Slot> slot) : of_(of), slot_(std::move(slot)) {}
   ~Started() override {
@@ -45,8 +45,8 @@ std::unique_ptr<Downloads::Slot> Downloads::take(std::size_t nbytes) {
   return slot;
 }
 
-std::unique_ptr<Download> Downloads::start(const void* from, std::size_t nbytes,
-                                           cudaStream_t stream) {
+std::unique_ptr<DeviceDownload> Downloads::start(const void* from, std::size_t nbytes,
+                                                 cudaStream_t stream) {
   const DeviceGuard guard(device_);
   std::unique_ptr<Slot> slot = take(nbytes);
   RINGLET_CUDA(cudaMemcpyAsync(slot->data, from, nbytes, cudaMemcpyDeviceToHost, stream));

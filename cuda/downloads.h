@@ -18,7 +18,7 @@ class Downloads {
   Downloads& operator=(const Downloads&) = delete;
 
   /// Ordered on `stream`; this object outlives the result.
-  std::unique_ptr<Download> start(const void* from, std::size_t nbytes, cudaStream_t stream);
+  std::unique_ptr<DeviceDownload> start(const void* from, std::size_t nbytes, cudaStream_t stream);
 
  private:
   static constexpr std::size_t kLeast = 256;  // bytes of a slot: most downloads are one number

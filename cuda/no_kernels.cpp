@@ -19,7 +19,8 @@ namespace {
 RINGLET_CUDA_FAMILIES(RINGLET_DEFINE_EMPTY_FAMILY)
 
 int most_all_reduce_blocks(Device, int) { fail_without_kernels("all_reduce"); }
-AllReducePlan plan_all_reduce(Route, std::span<const std::int64_t>, DType, int, std::int64_t) {
+AllReducePlan plan_all_reduce(CombineRoute, std::span<const std::int64_t>, DType, int,
+                              std::int64_t) {
   fail_without_kernels("all_reduce");
 }
 void all_reduce(const PeerView&, const AllReducePlan&, DType, CombineOp, double, int, double,

@@ -47,7 +47,7 @@ RINGLET_HOST_DEVICE PhiloxBlock row_words(const RowDropout& dropout, std::int64_
 
 /// x / (1 - p) if the word keeps it, else +0, for every x.
 template <class S>
-RINGLET_HOST_DEVICE S drop(S x, std::uint32_t word, const Dropout& dropout) {
+RINGLET_HOST_DEVICE S drop(S x, std::uint32_t word, const DropoutMask& dropout) {
   return word >= dropout.threshold ? x * static_cast<S>(dropout.scale) : S{0};
 }
 
@@ -60,7 +60,7 @@ struct alignas(sizeof(T) * 4 > 16 ? 16 : sizeof(T) * 4) Four {
 };
 
 template <class T>
-__global__ void draw_blocks(T* out, std::int64_t n, Distribution distribution, double first,
+__global__ void draw_blocks(T* out, std::int64_t n, RandomDistribution distribution, double first,
                             double second, PhiloxKey key, bool aligned) {
   using S = compute_t<T>;
   grid_stride((n + 3) / 4, [&](std::int64_t block) {
@@ -69,7 +69,7 @@ __global__ void draw_blocks(T* out, std::int64_t n, Distribution distribution, d
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
       NormalPair pair;
-      if (distribution == Distribution::uniform) {
+      if (distribution == RandomDistribution::uniform) {
         pair = {uniform_of(words.word[j], first, second),
                 uniform_of(words.word[j + 1], first, second)};
       } else {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/tensor/storage.h"
 

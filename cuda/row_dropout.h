@@ -19,7 +19,7 @@ RINGLET_HOST_DEVICE RowPlace place_of(const RowDropout& dropout, std::int64_t ro
 /// Bit j: whether column `column` + j is kept; `column` is a multiple of kCount (1, 2 or a multiple
 /// of 4).
 template <int kCount>
-RINGLET_HOST_DEVICE std::uint32_t kept_bits(const Dropout& dropout, RowPlace place,
+RINGLET_HOST_DEVICE std::uint32_t kept_bits(const DropoutMask& dropout, RowPlace place,
                                             std::int64_t column) {
   static_assert(kCount == 1 || kCount == 2 || (kCount % 4 == 0 && kCount <= 32));
   std::uint32_t bits = 0;
@@ -65,7 +65,7 @@ RINGLET_HOST_DEVICE std::uint32_t kept_rows(const RowDropout& dropout, std::int6
 
 /// x / (1 - p) where its bit is set, else +0, for every x.
 template <class S, int kCount>
-RINGLET_HOST_DEVICE void drop(S (&x)[kCount], std::uint32_t kept, const Dropout& dropout) {
+RINGLET_HOST_DEVICE void drop(S (&x)[kCount], std::uint32_t kept, const DropoutMask& dropout) {
   const S scale = static_cast<S>(dropout.scale);
   for (int i = 0; i < kCount; ++i) x[i] = (kept >> i & 1u) ? x[i] * scale : S{0};
 }

@@ -78,7 +78,7 @@ PeerView VirtualRanks::view(std::span<void* const> data) const {
 }
 
 void VirtualRanks::all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges,
-                              DType dtype, Route route, CombineOp op, double scale) {
+                              DType dtype, CombineRoute route, CombineOp op, double scale) {
   const AllReducePlan plan =
       plan_all_reduce(route, edges, dtype, blocks_, options_.most_chunk_bytes);
   cuda::all_reduce(view(data), plan, dtype, op, scale, view_.ranks, options_.seconds, device_);

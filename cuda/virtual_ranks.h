@@ -26,7 +26,7 @@ class VirtualRanks final : public DeviceRanks {
   VirtualRanks& operator=(const VirtualRanks&) = delete;
 
   void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges, DType dtype,
-                  Route route, CombineOp op = CombineOp::sum, double scale = 1) override;
+                  CombineRoute route, CombineOp op = CombineOp::sum, double scale = 1) override;
   /// Waits for the current stream; throws where a rank waited too long.
   void synchronize() const;
 
@@ -41,7 +41,7 @@ class VirtualRanks final : public DeviceRanks {
   Device device_;
   VirtualRanksOptions options_;
   int blocks_;                                     // of a rank, at most
-  ringlet::Stream own_;                            // its memory belongs to no capture
+  ringlet::SideStream own_;                        // its memory belongs to no capture
   std::optional<Workspace> flags_;                 // (ranks, blocks, ranks) u32
   std::optional<Workspace> staging_;               // (ranks, blocks, slots, chunk) f64 at most
   std::unique_ptr<std::uint64_t, Release> error_;  // pinned

@@ -28,7 +28,7 @@ class Workspace {
  private:
   Device device_;
   std::size_t nbytes_;
-  Block block_;
+  MemoryBlock block_;
 };
 
 }  // namespace ringlet::cuda

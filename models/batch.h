@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "ringlet/core/tensor/tensor.h"
+#include "ringlet/autograd/variable.h"
 
 namespace ringlet::models {
 
@@ -85,6 +85,13 @@ class BatchBuilder {
   std::vector<std::int64_t> labels_;
   std::vector<float> scores_;
   std::vector<float> embeddings_;  // (rows, D)
+};
+
+/// Runs a module's batches in its place, for instance split over copies on several devices.
+class BatchRunner {
+ public:
+  virtual ~BatchRunner() = default;
+  virtual Variable run(const PackedBatch& batch) = 0;
 };
 
 }  // namespace ringlet::models

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/io/file.h"
-
 namespace ringlet::models {
 
 /// All are BERT's encoder but for names, positions, token types and dropout; MPNet has a relative
@@ -37,7 +35,8 @@ struct EncoderConfig {
   /// Reads config.json; an unknown model_type, an activation other than exact GELU, a decoder or
   /// sizes that do not fit each other are InputError. Keys without effect that may change results
   /// elsewhere are appended to `notes`.
-  static EncoderConfig from_file(const std::filesystem::path& path, Notes* notes = nullptr);
+  static EncoderConfig from_file(const std::filesystem::path& path,
+                                 std::vector<std::string>* notes = nullptr);
   /// The text of config.json, as transformers writes it.
   std::string to_json() const;
   /// "mpnet-base", "bert-base", "minilm-l6" or "tiny"; InputError with these names otherwise.

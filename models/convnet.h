@@ -2,13 +2,9 @@
 // layers, with dropout between.
 #pragma once
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/softmax.h"
-#include "ringlet/autograd/functions/view.h"
-#include "ringlet/nn/convolution.h"
-#include "ringlet/nn/dropout.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
-#include "ringlet/nn/max_pool.h"
 
 namespace ringlet::models {
 

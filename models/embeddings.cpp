@@ -1,7 +1,6 @@
 #include "ringlet/models/embeddings.h"
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/embedding.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/models/encoder_layer.h"
 

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/layer_norm.h"
-#include "ringlet/autograd/functions/random.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/random.h"
 
 namespace ringlet::models {

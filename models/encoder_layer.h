@@ -5,7 +5,7 @@
 #include "ringlet/models/batch.h"
 #include "ringlet/models/config.h"
 #include "ringlet/nn/attention.h"
-#include "ringlet/nn/layer_norm.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
 
 namespace ringlet::models {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json_node.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/hub_cache.h"

@@ -23,7 +23,7 @@ struct SentenceSettings {
   std::filesystem::path transformer = {};  // the folder of config.json and the weights
   std::string tokenizer_settings = {};     // JSON, laid over tokenizer_config.json
   std::string tokenizer_source = {};       // its file and key
-  Notes notes = {};                        // keys of the files without effect
+  std::vector<std::string> notes = {};     // keys of the files without effect
 };
 
 /// True if `model` is a folder, or in Hugging Face's cache. InputError if a folder without a model

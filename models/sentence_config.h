@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/io/file.h"
-
 namespace ringlet::models {
 
 struct SentenceConfig {
@@ -28,7 +26,8 @@ struct SentenceConfig {
 /// A folder without the file has the defaults. InputError names the file and the key of a
 /// wrong type, or of a default prompt that is not among the prompts. Keys without effect are
 /// appended to `notes`.
-SentenceConfig read_sentence_config(const std::filesystem::path& folder, Notes& notes);
+SentenceConfig read_sentence_config(const std::filesystem::path& folder,
+                                    std::vector<std::string>& notes);
 void write_sentence_config(const std::filesystem::path& folder, const SentenceConfig& config);
 
 }  // namespace ringlet::models

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/autograd/functions/index.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/io/atomic_folder.h"

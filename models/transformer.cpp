@@ -3,10 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/autograd/checkpoint.h"
-#include "ringlet/autograd/functions/device.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/pooling.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/models/embeddings.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/nn/linear.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "ringlet/models/batch_runner.h"
+#include "ringlet/models/batch.h"
 #include "ringlet/models/config.h"
 #include "ringlet/nn/module.h"
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/lora.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/io/file.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::models {
@@ -17,7 +16,7 @@ namespace ringlet::models {
 /// when a parameter is missing or has another shape, or when there are only pickled weights (with
 /// the line that converts them).
 std::vector<std::string> load_weights(const std::filesystem::path& folder, nn::Module& module,
-                                      Notes* notes = nullptr);
+                                      std::vector<std::string>* notes = nullptr);
 
 /// Writes model.safetensors with the parameters of `module`, one at a time. A parameter that is
 /// merged into another (nn::Lora) is written as a part of it. Under a strategy over several

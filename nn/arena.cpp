@@ -1,5 +1,7 @@
 #include "ringlet/nn/arena.h"
 
+#include "ringlet/core/ops/optimizer.h"
+
 namespace ringlet::nn {
 namespace {
 

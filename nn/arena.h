@@ -9,15 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/nn/unit_policy.h"
 
 namespace ringlet::nn {
-
-/// Units start at multiples of the block of the global norm, so that a shard's edge never splits
-/// a block.
-using ringlet::kNormBlock;
 
 struct PlacedParameter {
   std::string name;
@@ -30,7 +25,8 @@ struct PlacedParameter {
   }
 };
 
-/// Elements [begin, end) of the arena. The parameters have no gaps; padding follows the last.
+/// Elements [begin, end) of the arena. The parameters have no gaps; padding follows the last. A
+/// unit starts at a multiple of kNormBlock (core/ops/optimizer.h): no shard's edge splits a block.
 struct Unit {
   std::string name;  // path of its module
   std::int64_t begin;

@@ -1,6 +1,6 @@
 #include "ringlet/nn/attention.h"
 
-#include "ringlet/autograd/functions/index.h"
+#include "ringlet/autograd/functions.h"
 
 namespace ringlet::nn {
 

@@ -4,8 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "ringlet/autograd/functions/attention.h"
-#include "ringlet/autograd/functions/packed_linear.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/replace.h"
 

@@ -2,7 +2,8 @@
 
 #include <numeric>
 
-#include "ringlet/autograd/functions/index.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/comm/rows.h"
 
 namespace ringlet::nn {

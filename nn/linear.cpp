@@ -1,6 +1,6 @@
 #include "ringlet/nn/linear.h"
 
-#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions.h"
 
 namespace ringlet::nn {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ringlet/autograd/functions/matmul.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/nn/slices.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/nn/clone.h"

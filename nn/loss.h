@@ -1,11 +1,7 @@
 // Losses on tensors, means over rows, as in torch.nn.functional.
 #pragma once
 
-#include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions.h"
 
 namespace ringlet::nn {
 

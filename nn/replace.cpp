@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ringlet/nn/name_pattern.h"
+
 namespace ringlet::nn {
 
 std::size_t Replaceable::replace_layers(Module& module, const std::vector<std::string>& patterns,

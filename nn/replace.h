@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "ringlet/nn/module.h"
-#include "ringlet/nn/name_pattern.h"
 
 namespace ringlet::nn {
 

@@ -38,11 +38,11 @@ class DelayedDevice final : public DelayedStreams {
   bool has_link(Device, Device) override { return has_links_; }
   void cut_links() { has_links_ = false; }
 
-  Block allocate(Device device, std::size_t nbytes) override {
+  MemoryBlock allocate(Device device, std::size_t nbytes) override {
     const Lock lock(scheduler().mutex());
     return allocator(device).allocate(nbytes, &current(device));
   }
-  void release(Device device, const Block& block) override {
+  void release(Device device, const MemoryBlock& block) override {
     const Lock lock(scheduler().mutex());
     auto& owner = *static_cast<Stream*>(const_cast<void*>(allocator(device).stream_of(block)));
     scheduler().enqueue(owner, moving([=] { std::memset(block.data, 0xff, block.nbytes); }),
@@ -50,7 +50,7 @@ class DelayedDevice final : public DelayedStreams {
     allocator(device).release(block);
   }
   MemoryStats memory(Device device) const override { return allocator(device).stats(); }
-  void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {
+  void count_sidecar(Device device, const MemoryBlock&, std::ptrdiff_t nbytes) override {
     allocator(device).count_sidecar(nbytes);
   }
   void reset_peak(Device device) override { allocator(device).reset_peak(); }
@@ -84,8 +84,8 @@ class DelayedDevice final : public DelayedStreams {
   void fetch(void* to, Device to_device, const void* from, Device, std::size_t nbytes) override {
     give(to_device, [=] { std::memcpy(to, from, nbytes); });
   }
-  std::unique_ptr<Download> start_download(Device device, const void* from,
-                                           std::size_t nbytes) override {
+  std::unique_ptr<DeviceDownload> start_download(Device device, const void* from,
+                                                 std::size_t nbytes) override {
     const Lock lock(scheduler().mutex());
     auto download = std::make_unique<Started>(*this, nbytes);
     const auto read = [from, to = download->bytes] { std::memcpy(to->data(), from, to->size()); };
@@ -146,7 +146,7 @@ class DelayedDevice final : public DelayedStreams {
     mutable cuda::CachingAllocator allocator;
   };
 
-  struct Started final : Download {
+  struct Started final : DeviceDownload {
     Started(DelayedDevice& owner, std::size_t nbytes)
         : owner(owner), bytes(std::make_shared<std::vector<std::byte>>(nbytes)) {}
     const std::byte* wait() override {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host_device.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 #include "streams/scheduler.h"
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"
@@ -32,7 +33,7 @@ HostDevice* installed = nullptr;
 struct OwnRanks final : DeviceRanks {
   OwnRanks(Device device, int ranks) : device(device), ranks(ranks) {}
   void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges, DType dtype,
-                  Route route, CombineOp op, double scale) override {
+                  CombineRoute route, CombineOp op, double scale) override {
     const auto n = static_cast<std::size_t>(ranks);
     RINGLET_CHECK(data.size() == n && edges.size() == n + 1, "data of ", data.size(), " ranks, ",
                   edges.size(), " edges, of ", n, " ranks");
@@ -51,11 +52,11 @@ struct OwnRanks final : DeviceRanks {
   }
   /// Added in the order of the ring up to its owner, or in rank order.
   static void reduce(const std::vector<std::byte*>& data, std::size_t piece,
-                     const std::vector<std::int64_t>& edges, Route route, CombineArgs args) {
+                     const std::vector<std::int64_t>& edges, CombineRoute route, CombineArgs args) {
     if (edges[piece] == edges[piece + 1]) return;
     const std::size_t itemsize = ringlet::itemsize(args.dtype);
     const std::size_t offset = static_cast<std::size_t>(edges[piece]) * itemsize;
-    const std::size_t first = route == Route::ring ? piece + 1 : 0;
+    const std::size_t first = route == CombineRoute::ring ? piece + 1 : 0;
     std::vector<const void*> sources;
     for (std::size_t i = 0; i < data.size(); ++i)
       sources.push_back(data[(first + i) % data.size()] + offset);

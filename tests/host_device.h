@@ -8,7 +8,7 @@
 namespace ringlet {
 
 /// Installs itself as the backend of CUDA devices, for its lifetime.
-class HostDevice : public Backend {
+class HostDevice : public DeviceBackend {
  public:
   HostDevice();
   ~HostDevice() override;

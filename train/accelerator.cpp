@@ -6,6 +6,7 @@
 #include "ringlet/comm/rows.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/checkpoint/resume.h"
+#include "ringlet/train/optimizer/optimizer.h"
 
 namespace ringlet::train {
 namespace {

@@ -19,11 +19,13 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/train/data/step_loader.h"
-#include "ringlet/train/optimizer/optimizer.h"
 #include "ringlet/train/optimizer/schedule.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
+#include "ringlet/train/parallel/no_sync.h"
 
 namespace ringlet::train {
+
+class Optimizer;
 
 struct AcceleratorOptions {
   std::size_t gradient_accumulation_steps = 1;

@@ -42,7 +42,7 @@ std::string text_of(const T& value, Range<Number>) {
   return text_of(value);
 }
 template <class Enum, std::size_t n>
-std::string text_of(Enum value, const Names<Enum, n>& names) {
+std::string text_of(Enum value, const EnumNames<Enum, n>& names) {
   return std::string(names(value));
 }
 

@@ -198,7 +198,7 @@ void each_of_data(Arguments& a, const Visit& visit) {
 
 }  // namespace detail
 
-/// Calls visit(row, field, limits...) in the order of model cards. `limits`: a Range, Names, or
+/// Calls visit(row, field, limits...) in the order of model cards. `limits`: a Range, EnumNames, or
 /// nothing.
 template <class Arguments, class Visit>
 void each_argument(Arguments& a, const Visit& visit) {

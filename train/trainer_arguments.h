@@ -12,7 +12,7 @@
 #include "ringlet/train/optimizer/schedule.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
 #include "ringlet/train/parallel/model/mesh.h"
-#include "ringlet/train/parallel/model/pipeline_cut.h"
+#include "ringlet/train/parallel/model/pipeline_schedule.h"
 #include "ringlet/train/step/step_key.h"
 
 namespace ringlet::train {
@@ -20,16 +20,17 @@ namespace ringlet::train {
 class Optimizer;
 
 enum class OptimizerKind { adamw, sgd };
-inline constexpr Names<OptimizerKind, 2> kOptimizers{"optimizer", {"adamw", "sgd"}};
+inline constexpr EnumNames<OptimizerKind, 2> kOptimizers{"optimizer", {"adamw", "sgd"}};
 
 /// `steps` means every so many steps and at the last one; `epoch`, after each epoch and at the last
 /// step.
 enum class EvalStrategy { no, steps, epoch };
-inline constexpr Names<EvalStrategy, 3> kEvalStrategies{"eval strategy", {"no", "steps", "epoch"}};
+inline constexpr EnumNames<EvalStrategy, 3> kEvalStrategies{"eval strategy",
+                                                            {"no", "steps", "epoch"}};
 /// `best` means after each evaluation with the best metric so far.
 enum class SaveStrategy { no, steps, epoch, best };
-inline constexpr Names<SaveStrategy, 4> kSaveStrategies{"save strategy",
-                                                        {"no", "steps", "epoch", "best"}};
+inline constexpr EnumNames<SaveStrategy, 4> kSaveStrategies{"save strategy",
+                                                            {"no", "steps", "epoch", "best"}};
 
 /// Fields with a name of Hugging Face's TrainingArguments mean the same and have its default,
 /// except `output_dir`. The others have no counterpart there.

@@ -63,7 +63,7 @@ TrainingRun::TrainingRun(TrainingJob& job)
       device_(task_.module().device()),
       late_(is_asynchronous(device_)),
       optimizer_(make_optimizer(task_.module(), arguments_)),
-      guard_(Generator{arguments_.seed, 0, 0}) {
+      guard_(RandomGenerator{arguments_.seed, 0, 0}) {
   const std::int64_t warmup = arguments_.warmup_steps > 0
                                   ? arguments_.warmup_steps
                                   : warmup_steps_of(arguments_.warmup_ratio, total());

@@ -19,12 +19,14 @@ namespace ringlet::comm {
 /// One rank's sends to one peer. Both counters only grow: a collective's n-th send is the peer's
 /// n-th receive.
 struct Channel {
-  static constexpr std::uint64_t kSlots = 8;            // most sends that are not read yet
-  alignas(64) std::atomic<std::uint64_t> published;     // by the sender
-  std::array<std::atomic<const Event*>, kSlots> ready;  // on a device: after it the bytes are valid
+  static constexpr std::uint64_t kSlots = 8;         // most sends that are not read yet
+  alignas(64) std::atomic<std::uint64_t> published;  // by the sender
+  std::array<std::atomic<const StreamEvent*>, kSlots>
+      ready;  // on a device: after it the bytes are valid
   std::array<std::atomic<std::uint64_t>, kSlots> offset;  // of the bytes in the sender's buffer
   alignas(64) std::atomic<std::uint64_t> released;        // by the receiver: how many it has read
-  std::atomic<const Event*> read;  // on a device: the receiver's, recorded after its last read
+  std::atomic<const StreamEvent*>
+      read;  // on a device: the receiver's, recorded after its last read
 };
 
 /// Where a buffer lies.
@@ -116,13 +118,13 @@ class BoardTransport : public Transport {
   /// unless null. If they must be copied, the copy may go to `place`, unless null. Here they lie in
   /// this process.
   virtual const std::byte* view(const Transmission& sent, const Location& buffer,
-                                const Event* /*ready*/, std::byte* /*place*/) {
+                                const StreamEvent* /*ready*/, std::byte* /*place*/) {
     return buffer.address + sent.offset;
   }
   /// For a buffer on a device: mark_ready() gives an event after the work enqueued before a step's
   /// sends, mark_read() one after its reads. Null on a CPU.
-  virtual const Event* mark_ready() { return nullptr; }
-  virtual const Event* mark_read() { return nullptr; }
+  virtual const StreamEvent* mark_ready() { return nullptr; }
+  virtual const StreamEvent* mark_read() { return nullptr; }
 
   const Call& call() const { return call_; }
   const Tensor& buffer() const { return buffer_; }
@@ -130,7 +132,7 @@ class BoardTransport : public Transport {
   Board& board() const { return *board_; }
 
  private:
-  void send(const Transmission& send, const Event* ready);
+  void send(const Transmission& send, const StreamEvent* ready);
   void enter(std::uint64_t step);
   void check_views();
   void order_after_readers();

@@ -41,7 +41,7 @@ void BoardTransport::begin(const Call& call, const Tensor& buffer) {
   member_.check_alarm();
   call_ = call;
   buffer_ = buffer;
-  const Block& block = buffer.storage()->block();
+  const MemoryBlock& block = buffer.storage()->block();
   mine_.buffer = {buffer.bytes(), block.fd_offset + buffer.storage_offset(), block.fd,
                   buffer.device()};
   board_->post(member_.rank, call);
@@ -53,7 +53,7 @@ void BoardTransport::enter(std::uint64_t step) {
   mine_.progress.store(Progress{call_.sequence, step}.word(), std::memory_order_relaxed);
 }
 
-void BoardTransport::send(const Transmission& send, const Event* ready) {
+void BoardTransport::send(const Transmission& send, const StreamEvent* ready) {
   const int peer = send.peer;
   Channel& channel = board_->channel(member_.rank, peer);
   const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
@@ -66,7 +66,7 @@ void BoardTransport::send(const Transmission& send, const Event* ready) {
 
 Views BoardTransport::exchange(std::span<const Transmission> sends,
                                std::span<const Transmission> receives, bool in_place) {
-  const Event* ready = sends.empty() ? nullptr : mark_ready();
+  const StreamEvent* ready = sends.empty() ? nullptr : mark_ready();
   for (const Transmission& one : sends) send(one, ready);
   views_.clear();
   read_.clear();
@@ -100,7 +100,7 @@ void BoardTransport::check_views() {
 
 void BoardTransport::release() {
   check_views();  // it may not have waited for a reader that was stopped
-  const Event* read = mark_read();
+  const StreamEvent* read = mark_read();
   for (const int peer : read_) board_->channel(peer, member_.rank).read = read;
   mine_.reading.store(0);
   for (const int peer : read_) {
@@ -124,7 +124,7 @@ void BoardTransport::finish() {
 void BoardTransport::order_after_readers() {
   if (!buffer_ || buffer_.device().type == DeviceType::cpu) return;
   for (int peer = 0; peer < member_.size; ++peer)
-    if (const Event* read = board_->channel(member_.rank, peer).read.exchange(nullptr))
+    if (const StreamEvent* read = board_->channel(member_.rank, peer).read.exchange(nullptr))
       read->make_wait(buffer_.device());
 }
 

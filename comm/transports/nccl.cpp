@@ -25,7 +25,7 @@ bool overlap(const Transmission& a, const Transmission& b) {
 struct Slot {
   explicit Slot(Device device) : arrived(device), added(device) {}
   Tensor bytes;
-  Event arrived, added;
+  StreamEvent arrived, added;
   std::vector<Transmission> places;  // that the addition reads and writes; empty: not used yet
 };
 
@@ -38,8 +38,8 @@ struct Lines {
         sent(device),
         added(device),
         slots{Slot(device), Slot(device), Slot(device), Slot(device)} {}
-  Stream comm, reduce;
-  Event begun, sent, added;
+  SideStream comm, reduce;
+  StreamEvent begun, sent, added;
   std::array<Slot, 4> slots;
 };
 
@@ -56,7 +56,8 @@ class NcclTransport final : public Transport {
     next_slot_ = 0;
     captures_ = captures_ || backend(buffer.device().type).is_captured(buffer.device());
     lines_->begun.record();
-    for (const Stream* stream : {&lines_->comm, &lines_->reduce}) {  // so that both are captured
+    for (const SideStream* stream :
+         {&lines_->comm, &lines_->reduce}) {  // so that both are captured
       const StreamGuard on(*stream);
       lines_->begun.make_wait();
     }
@@ -172,7 +173,7 @@ class NcclTransport final : public Transport {
 
   // The group's stream goes on behind both.
   void join() {
-    const auto behind = [](const Stream& stream, const Event& end) {
+    const auto behind = [](const SideStream& stream, const StreamEvent& end) {
       {
         const StreamGuard on(stream);
         end.record();

@@ -19,11 +19,11 @@ class NcclReplays final : public ReplayObserver {
   /// Throws what ended the group: its communicator is gone then.
   void begin_replay() override {
     membership_.check_alarm();
-    begun_ = std::make_shared<Event>(device_);
+    begun_ = std::make_shared<StreamEvent>(device_);
     begun_->record();
   }
   void end_replay() override {
-    const auto ended = std::make_shared<Event>(device_);
+    const auto ended = std::make_shared<StreamEvent>(device_);
     ended->record();
     watchdog_.watch(first_, std::move(begun_), ended, count_);
   }
@@ -34,7 +34,7 @@ class NcclReplays final : public ReplayObserver {
   Device device_;
   Call first_;
   int count_ = 0;
-  std::shared_ptr<const Event> begun_;
+  std::shared_ptr<const StreamEvent> begun_;
 };
 
 NcclRank::NcclRank(const Membership& membership, Transport& host)
@@ -57,7 +57,8 @@ void NcclRank::enter(const Call& call, Device device) {
     meet();  // NCCL's kernels must not wait on a GPU where another rank still makes its part
     watchdog_.emplace(membership_, *communicator_);
   }
-  begun_ = backend(device.type).is_captured(device) ? nullptr : std::make_shared<Event>(device);
+  begun_ =
+      backend(device.type).is_captured(device) ? nullptr : std::make_shared<StreamEvent>(device);
   if (!begun_) return note_captured();
   begun_->record();
 }
@@ -85,7 +86,7 @@ void NcclRank::group(const NcclCommunicator::Calls& calls) {
 
 void NcclRank::leave() {
   if (!begun_) return;
-  const auto ended = std::make_shared<Event>(device_);
+  const auto ended = std::make_shared<StreamEvent>(device_);
   ended->record();
   watchdog_->watch(call_, std::move(begun_), ended);
 }

@@ -7,6 +7,7 @@
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/nccl_communicator.h"
 #include "ringlet/comm/transports/nccl_watchdog.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 
@@ -35,7 +36,7 @@ class NcclRank {
   Collective meeting_;
   Call call_;
   Device device_;
-  std::shared_ptr<Event> begun_;  // null in a capture
+  std::shared_ptr<StreamEvent> begun_;  // null in a capture
   std::optional<NcclCommunicator> communicator_;
   std::optional<NcclWatchdog> watchdog_;
   std::shared_ptr<NcclReplays> captured_;  // of the graph that is captured

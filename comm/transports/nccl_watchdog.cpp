@@ -25,8 +25,8 @@ NcclWatchdog::~NcclWatchdog() {
   record_left();
 }
 
-void NcclWatchdog::watch(const Call& call, std::shared_ptr<const Event> begun,
-                         std::shared_ptr<const Event> ended, int replayed) {
+void NcclWatchdog::watch(const Call& call, std::shared_ptr<const StreamEvent> begun,
+                         std::shared_ptr<const StreamEvent> ended, int replayed) {
   const std::lock_guard lock(mutex_);
   if (replayed > 0) replays_.enter({++replayed_, 0});
   last_ = {call, nullptr, nullptr, replayed > 0 ? replayed_ : 0, replayed};

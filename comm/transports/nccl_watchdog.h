@@ -29,14 +29,14 @@ class NcclWatchdog {
   /// `begun` and the earlier collectives are complete: a wait on this rank is no peer's fault.
   /// A replay of a graph has `replayed` collectives, of which `call` is the first. The time is that
   /// of the whole graph, computation included.
-  void watch(const Call& call, std::shared_ptr<const Event> begun,
-             std::shared_ptr<const Event> ended, int replayed = 0);
+  void watch(const Call& call, std::shared_ptr<const StreamEvent> begun,
+             std::shared_ptr<const StreamEvent> ended, int replayed = 0);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Watched {
     Call call;
-    std::shared_ptr<const Event> begun, ended;
+    std::shared_ptr<const StreamEvent> begun, ended;
     std::uint64_t replay = 0;  // 1-based index of the replayed graph; 0 outside a replay
     int count = 0;             // of collectives in the graph
     std::optional<Clock::time_point> since = {};

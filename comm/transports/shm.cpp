@@ -4,6 +4,7 @@
 
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/cpu/pages.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::comm {
 namespace {
@@ -32,7 +33,7 @@ class ShmTransport final : public BoardTransport {
 
  private:
   // The allocator never closes a descriptor, so a mapping stays valid as long as the peer lives.
-  const std::byte* view(const Transmission& sent, const Location& theirs, const Event*,
+  const std::byte* view(const Transmission& sent, const Location& theirs, const StreamEvent*,
                         std::byte*) override {
     const auto key = std::pair(sent.peer, theirs.fd);
     auto found = mappings_.find(key);

@@ -8,6 +8,7 @@
 
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/without_link.h"
 
 namespace ringlet::comm {
@@ -17,9 +18,9 @@ namespace {
 /// recorded again waits for later work, too, all of which has been enqueued.
 struct Events {
   explicit Events(Device device) : read(device) {}
-  std::array<std::optional<Event>, Channel::kSlots> ready;
+  std::array<std::optional<StreamEvent>, Channel::kSlots> ready;
   std::size_t steps = 0;  // with sends
-  Event read;
+  StreamEvent read;
 };
 
 class ThreadTransport final : public BoardTransport {
@@ -27,7 +28,7 @@ class ThreadTransport final : public BoardTransport {
   using BoardTransport::BoardTransport;
 
  private:
-  const std::byte* view(const Transmission& sent, const Location& theirs, const Event* ready,
+  const std::byte* view(const Transmission& sent, const Location& theirs, const StreamEvent* ready,
                         std::byte* place) override {
     const Device device = buffer().device();
     if (theirs.device.type != device.type)
@@ -63,15 +64,15 @@ class ThreadTransport final : public BoardTransport {
     member().note("links", str("[group] ", member().id, ": ", without_link(to, from)));
   }
 
-  const Event* mark_ready() override {
+  const StreamEvent* mark_ready() override {
     Events* events = on_device();
     if (!events) return nullptr;
-    std::optional<Event>& ready = events->ready[events->steps++ % Channel::kSlots];
+    std::optional<StreamEvent>& ready = events->ready[events->steps++ % Channel::kSlots];
     if (!ready) ready.emplace(buffer().device());
     ready->record();
     return &*ready;
   }
-  const Event* mark_read() override {
+  const StreamEvent* mark_read() override {
     fetched_.clear();
     Events* events = on_device();
     if (!events) return nullptr;

@@ -17,7 +17,7 @@ std::string list_names(std::span<const std::string_view> names);
 
 /// Names of values that count from 0.
 template <class Enum, std::size_t n>
-struct Names {
+struct EnumNames {
   const char* what;  // the word for a value in messages: "strategy"
   std::array<std::string_view, n> all;
 

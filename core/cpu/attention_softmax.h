@@ -6,6 +6,7 @@
 #include "ringlet/core/cpu/dropout.h"
 #include "ringlet/core/cpu/philox.h"
 #include "ringlet/core/cpu/simd_math.h"
+#include "ringlet/core/ops/relative_position.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
@@ -54,7 +55,7 @@ struct Queries {
   std::int64_t ld;    // elements between keys in the scores
   std::int64_t keys;  // that are attended to
   const S* bias;      // of key 0; the next key's is one element earlier; null without a bias
-  const Dropout& dropout;
+  const DropoutMask& dropout;
   const PhiloxSchedule& schedule;
   std::uint32_t sentence, head, query;  // dropout's counters of the first lane
 

@@ -51,7 +51,7 @@ class CachingAllocator {
     stats_.limit = limit;
   }
 
-  Block allocate(std::size_t nbytes) {
+  MemoryBlock allocate(std::size_t nbytes) {
     if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
     const std::size_t wanted = std::max(kAlignment, (nbytes + kAlignment - 1) & ~(kAlignment - 1));
     const std::lock_guard lock(mutex_);
@@ -69,7 +69,7 @@ class CachingAllocator {
     return {chunk->data, chunk->nbytes, chunk->fd, chunk->fd_offset};
   }
 
-  void release(const Block& block) {
+  void release(const MemoryBlock& block) {
     const std::lock_guard lock(mutex_);
     auto at = chunks_.find(block.data);
     if (at == chunks_.end()) return;  // the parent's block, in a forked child
@@ -89,7 +89,7 @@ class CachingAllocator {
     shared_ = true;
   }
 
-  int descriptor(const Block& block) const {
+  int descriptor(const MemoryBlock& block) const {
     const std::lock_guard lock(mutex_);
     return chunks_.contains(block.data) ? block.fd : -1;  // the parent's: in a forked child
   }
@@ -112,7 +112,7 @@ class CachingAllocator {
     const std::lock_guard lock(mutex_);
     return stats_;
   }
-  void count_sidecar(const Block& block, std::ptrdiff_t nbytes) {
+  void count_sidecar(const MemoryBlock& block, std::ptrdiff_t nbytes) {
     const std::lock_guard lock(mutex_);
     if (!chunks_.contains(block.data)) return;  // the parent's block, in a forked child
     stats_.sidecars += static_cast<std::size_t>(nbytes);
@@ -175,13 +175,15 @@ class CachingAllocator {
   MemoryStats stats_;
 };
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public DeviceBackend {
  public:
   int device_count() const override {
     return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   }
-  Block allocate(Device device, std::size_t nbytes) override { return of(device).allocate(nbytes); }
-  void release(Device device, const Block& block) override { of(device).release(block); }
+  MemoryBlock allocate(Device device, std::size_t nbytes) override {
+    return of(device).allocate(nbytes);
+  }
+  void release(Device device, const MemoryBlock& block) override { of(device).release(block); }
   void copy(void* to, Device, const void* from, Device, std::size_t nbytes) override {
     if (nbytes > 0) std::memmove(to, from, nbytes);  // slices of one tensor may overlap
   }
@@ -191,7 +193,7 @@ class CpuBackend final : public Backend {
     stats.scratch = cpu::scratch_bytes();
     return stats;
   }
-  void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) override {
+  void count_sidecar(Device device, const MemoryBlock& block, std::ptrdiff_t nbytes) override {
     of(device).count_sidecar(block, nbytes);
   }
   void reset_peak(Device device) override { of(device).reset_peak(); }
@@ -200,7 +202,7 @@ class CpuBackend final : public Backend {
     const std::lock_guard lock(mutex_);
     limits_[device.index] = nbytes;
   }
-  int descriptor(Device device, const Block& block) const override {
+  int descriptor(Device device, const MemoryBlock& block) const override {
     return block.fd < 0 ? -1 : of(device).descriptor(block);
   }
   void share_memory() {

@@ -3,6 +3,7 @@
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/cpu/softmax.h"
 #include "ringlet/core/device/dispatch.h"
+#include "ringlet/core/ops/bad_input.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

@@ -50,7 +50,7 @@ RINGLET_INLINE void draw_row(std::uint32_t* words, const RowDropout& dropout,
 }
 
 /// x / (1 - p) in the lanes that are kept; +0 in the others, for any x.
-RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const Dropout& dropout) {
+RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const DropoutMask& dropout) {
   const std::uint32_t threshold = dropout.threshold;
   const auto scale = static_cast<float>(dropout.scale);
 #if defined(__AVX512F__)
@@ -71,16 +71,16 @@ RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const Dropout& dropout) {
   return scaled;
 #endif
 }
-RINGLET_INLINE f64x8 drop(f64x8 x, u32x16 words, const Dropout& dropout) {
+RINGLET_INLINE f64x8 drop(f64x8 x, u32x16 words, const DropoutMask& dropout) {
   for (int k = 0; k < 8; ++k) x[k] = words[k] >= dropout.threshold ? x[k] * dropout.scale : 0;
   return x;
 }
-RINGLET_INLINE f32x16 drop(f32x16 x, const std::uint32_t* words, const Dropout& dropout) {
+RINGLET_INLINE f32x16 drop(f32x16 x, const std::uint32_t* words, const DropoutMask& dropout) {
   u32x16 word;  // copied as a whole: else the compiler moves it lane by lane
   memcpy(&word, words, sizeof(word));
   return drop(x, word, dropout);
 }
-RINGLET_INLINE f64x8 drop(f64x8 x, const std::uint32_t* words, const Dropout& dropout) {
+RINGLET_INLINE f64x8 drop(f64x8 x, const std::uint32_t* words, const DropoutMask& dropout) {
   u32x16 word{};
   memcpy(&word, words, 8 * sizeof(*words));
   return drop(x, word, dropout);

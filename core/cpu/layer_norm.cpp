@@ -18,7 +18,7 @@ struct BackwardRow {
   const T* grad;
   const T* z;
   const S* weight;
-  const Dropout* output_dropout;
+  const DropoutMask* output_dropout;
   const std::uint32_t* output_words;  // null: the output was not dropped
   S mean;
   S scale;  // n = (z - mean) scale
@@ -62,7 +62,7 @@ RINGLET_INLINE void reduce_rows(const BackwardRow<T>* rows, S* sum_weight, S* su
 // grad_z = rstd (g w - mean(g w) - n mean(g w n)), and grad_x = dropout(grad_z).
 template <class T, class S = scalar_t<T>>
 RINGLET_INLINE void write_row(const BackwardRow<T>& row, T* grad_z, T* grad_x,
-                              const std::uint32_t* words, const Dropout& dropout, S rstd,
+                              const std::uint32_t* words, const DropoutMask& dropout, S rstd,
                               const S means[2], std::int64_t columns) {
   for_vectors<T>(
       columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {

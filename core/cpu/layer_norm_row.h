@@ -36,7 +36,7 @@ RINGLET_INLINE RowMoments<S> row_moments(const S* z, std::int64_t columns, doubl
 template <class T, class S = scalar_t<T>>
 RINGLET_INLINE void normalize_row(T* y, T* normalized, const S* z, RowMoments<S> moments,
                                   const S* weight, const S* bias, const std::uint32_t* words,
-                                  const Dropout& dropout, std::int64_t columns) {
+                                  const DropoutMask& dropout, std::int64_t columns) {
   for_vectors<T>(
       columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
         const vector_t<S> n = (load_at(z, i, lanes) - moments.mean) * moments.rstd;

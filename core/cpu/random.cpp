@@ -14,7 +14,7 @@ constexpr double kTwoPi = 6.28318530717958647693;
 
 void draw(const RandomArgs& args, const std::uint32_t* word, double* value) {
   for (int i = 0; i < 4; i += 2) {
-    if (args.distribution == Distribution::uniform) {
+    if (args.distribution == RandomDistribution::uniform) {
       for (int j = i; j < i + 2; ++j)
         value[j] = args.first + (args.second - args.first) * ((word[j] >> 8) * 0x1p-24);
     } else {

@@ -12,7 +12,7 @@
 namespace ringlet {
 namespace {
 
-std::array<Backend*, kDeviceTypes> backends{};
+std::array<DeviceBackend*, kDeviceTypes> backends{};
 
 constexpr int kTypeShift = 16;
 // each: type << kTypeShift | index
@@ -36,26 +36,26 @@ void ensure_registered() {
   [[maybe_unused]] static const bool once = (register_cpu(), register_cuda(), true);
 }
 
-void set_backend(DeviceType type, Backend* backend) {
+void set_backend(DeviceType type, DeviceBackend* backend) {
   backends[static_cast<std::size_t>(type)] = backend;
 }
 
 bool has_backend(DeviceType type) {
   ensure_registered();
-  const Backend* found = backends[static_cast<std::size_t>(type)];
+  const DeviceBackend* found = backends[static_cast<std::size_t>(type)];
   // A build with CUDA may run on a host without a GPU.
   return found && (type == DeviceType::cpu || found->device_count() > 0);
 }
 
 std::string no_device(DeviceType type) {
   ensure_registered();
-  const Backend* found = backends[static_cast<std::size_t>(type)];
+  const DeviceBackend* found = backends[static_cast<std::size_t>(type)];
   const std::string why = found ? found->why_none() : "";
   return str("no ", type == DeviceType::cuda ? "CUDA" : "CPU", " device", why.empty() ? "" : ": ",
              why);
 }
 
-Backend& backend(DeviceType type) {
+DeviceBackend& backend(DeviceType type) {
   if (!has_backend(type)) fail(no_device(type));
   return *backends[static_cast<std::size_t>(type)];
 }

@@ -9,14 +9,14 @@
 
 namespace ringlet {
 
-class Backend {
+class DeviceBackend {
  public:
-  virtual ~Backend() = default;
+  virtual ~DeviceBackend() = default;
   virtual int device_count() const = 0;
   /// The driver's reason why device_count() is 0; empty if unknown.
   virtual std::string why_none() const { return ""; }
-  virtual Block allocate(Device device, std::size_t nbytes) = 0;
-  virtual void release(Device device, const Block& block) = 0;
+  virtual MemoryBlock allocate(Device device, std::size_t nbytes) = 0;
+  virtual void release(Device device, const MemoryBlock& block) = 0;
   /// Copies between devices, of which at least one is this backend's. If either is a CPU, the host
   /// can read the result when this returns.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device,
@@ -38,8 +38,8 @@ class Backend {
   // The defaults from here to is_captured() are those of a synchronous device.
   /// Starts a copy to the host, ordered after this thread's earlier work on the device; does not
   /// wait.
-  virtual std::unique_ptr<Download> start_download(Device device, const void* from,
-                                                   std::size_t nbytes);
+  virtual std::unique_ptr<DeviceDownload> start_download(Device device, const void* from,
+                                                         std::size_t nbytes);
   /// See core/device/device_time.h.
   virtual bool is_asynchronous() const { return false; }
   virtual std::unique_ptr<DeviceTime> device_time(Device device);
@@ -59,7 +59,7 @@ class Backend {
   }
   virtual MemoryStats memory(Device device) const = 0;
   /// Counts a sidecar of `nbytes` in this block; negative when it is released.
-  virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;
+  virtual void count_sidecar(Device device, const MemoryBlock& block, std::ptrdiff_t nbytes) = 0;
   virtual void reset_peak(Device device) = 0;
   virtual void set_limit(Device device, std::size_t nbytes) = 0;
 
@@ -73,7 +73,7 @@ class Backend {
   virtual void join_capture(Device) {}
 
   /// The descriptor with which other processes can map the block now; -1 if there is none.
-  virtual int descriptor(Device, const Block&) const { return -1; }
+  virtual int descriptor(Device, const MemoryBlock&) const { return -1; }
   /// Called first in a forked child: makes inherited memory a private copy, page by page on write.
   virtual void own_inherited_memory() {}
 };
@@ -81,23 +81,14 @@ class Backend {
 /// "no CUDA device", followed by the reason if it is known.
 std::string no_device(DeviceType type);
 /// The backend of a device type; throws no_device() if there is none.
-Backend& backend(DeviceType type);
+DeviceBackend& backend(DeviceType type);
 /// Whether at least one device of the type exists.
 bool has_backend(DeviceType type);
-void set_backend(DeviceType type, Backend* backend);
-
-MemoryStats memory_stats(Device device);
-void reset_peak_memory(Device device);
-/// Limits all tensors of the device in this process to `nbytes` together; 0: no limit. An
-/// allocation beyond it throws an Error with its size, the bytes in use and the limit. Each forked
-/// rank has this limit separately and starts with no bytes in use.
-void set_memory_limit(Device device, std::size_t nbytes);
+void set_backend(DeviceType type, DeviceBackend* backend);
 
 /// Fill the kernel tables and install the backend. Each is defined in its folder (cuda/ has a stub
-/// for builds without the toolkit). Only ensure_registered() calls them, once.
+/// for builds without the toolkit). Only ensure_registered() (kernel.h) calls them, once.
 void register_cpu();
 void register_cuda();
-/// Calls both registrations, the first time only.
-void ensure_registered();
 
 }  // namespace ringlet

@@ -1,4 +1,4 @@
-// The objects that a Backend makes for a device.
+// The objects that a DeviceBackend makes for a device.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace ringlet {
 /// `low` after it.
 enum class StreamPriority { low, high };
 
-/// The implementation of Stream; see core/device/stream.h.
+/// The implementation of SideStream; see core/device/stream.h.
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
@@ -23,7 +23,7 @@ class DeviceStream {
   virtual void leave(const void* before) = 0;
 };
 
-/// The implementation of Event.
+/// The implementation of StreamEvent.
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
@@ -51,9 +51,9 @@ class DeviceGraph {
 };
 
 /// A copy from a device to the host, in flight; see core/tensor/host_copy.h.
-class Download {
+class DeviceDownload {
  public:
-  virtual ~Download() = default;
+  virtual ~DeviceDownload() = default;
   /// Waits until the copy is complete. The bytes are valid as long as this object exists.
   virtual const std::byte* wait() = 0;
 };
@@ -61,7 +61,7 @@ class Download {
 /// How elements of several ranks are combined; see core/ops/combine.h.
 enum class CombineOp { sum, max };
 /// The algorithm: pieces pass around a ring, or each rank adds its piece of all ranks in one step.
-enum class Route : std::uint8_t { ring, direct };
+enum class CombineRoute : std::uint8_t { ring, direct };
 
 /// Ranks that share a device; one launch reduces the elements of all of them. Not for concurrent
 /// use by several threads or streams.
@@ -75,7 +75,7 @@ class DeviceRanks {
   /// f16 are in f32 and rounded once; `scale` is 1 for integers and maxima. Addresses are multiples
   /// of an element's size. May be captured. Error if an earlier call has failed.
   virtual void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges,
-                          DType dtype, Route route, CombineOp op, double scale) = 0;
+                          DType dtype, CombineRoute route, CombineOp op, double scale) = 0;
 };
 
 }  // namespace ringlet

@@ -46,7 +46,7 @@ std::string why_no_graphs(Device device) { return backend(device.type).why_no_gr
 
 std::unique_ptr<DeviceGraph> capture(Device device, const std::function<void()>& work) {
   check_not_capturing("a capture inside another");
-  Backend& captured = backend(device.type);
+  DeviceBackend& captured = backend(device.type);
   if (const std::string why = captured.why_no_graphs(device); !why.empty())
     fail("[graph] nothing of ", device, " can be captured: ", why);
   const AfterCapture then;

@@ -1,11 +1,11 @@
-// The kernel table: one Kernel per primitive, one entry per device type. A kernel receives plain
+// The kernel table: one OpKernel per primitive, one entry per device type. A kernel receives plain
 // pointers and sizes; the op in core/ops has checked shapes and dtypes once.
 #pragma once
 
 #include <atomic>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet {
 
@@ -20,14 +20,17 @@ class KernelObserver {
 /// The observer of all calls from now on, or null. It must outlive them.
 inline std::atomic<KernelObserver*> kernel_observer = nullptr;
 
+/// Fills the table and installs the backends of all device types, the first time only.
+void ensure_registered();
+
 template <class Args>
-class Kernel {
+class OpKernel {
  public:
   using Function = void (*)(const Args& args, Device device);
 
-  constexpr explicit Kernel(const char* name) : name_(name) {}
-  Kernel(const Kernel&) = delete;
-  Kernel& operator=(const Kernel&) = delete;
+  constexpr explicit OpKernel(const char* name) : name_(name) {}
+  OpKernel(const OpKernel&) = delete;
+  OpKernel& operator=(const OpKernel&) = delete;
 
   const char* name() const { return name_; }
   void set(DeviceType type, Function function) { entries_[static_cast<int>(type)] = function; }

@@ -10,7 +10,7 @@
 namespace ringlet {
 
 /// A piece of device memory. On a CPU it lies in a memfd if the process has peers that can map it.
-struct Block {
+struct MemoryBlock {
   std::byte* data = nullptr;
   std::size_t nbytes = 0;     // usable bytes, >= the requested ones
   int fd = -1;                // descriptor of its mapping; -1: none
@@ -36,6 +36,13 @@ struct MemoryStats {
   std::uint64_t allocations = 0;
   std::uint64_t system_allocations = 0;
 };
+
+MemoryStats memory_stats(Device device);
+void reset_peak_memory(Device device);
+/// Limits all tensors of the device in this process to `nbytes` together; 0: no limit. An
+/// allocation beyond it throws an Error with its size, the bytes in use and the limit. Each forked
+/// rank has this limit separately and starts with no bytes in use.
+void set_memory_limit(Device device, std::size_t nbytes);
 
 /// Called by every allocator. Error if `nbytes` in addition to `now` exceed the device's limit. It
 /// gives the requested bytes, the bytes in use and the limit.

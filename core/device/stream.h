@@ -2,8 +2,8 @@
 // it is enqueued; streams run concurrently except where events order them. Only the device waits,
 // never the host. A CPU is synchronous: streams and events have no effect there.
 //
-//   Stream side(device);
-//   Event ready(device), done(device);
+//   SideStream side(device);
+//   StreamEvent ready(device), done(device);
 //   ready.record();                // after this thread's work on the device so far
 //   {
 //     const StreamGuard on(side);  // for a scope, this thread's work for the device goes there
@@ -21,9 +21,9 @@
 namespace ringlet {
 
 /// A separate stream. It may be destroyed while its work is in flight.
-class Stream {
+class SideStream {
  public:
-  explicit Stream(Device device, StreamPriority priority = StreamPriority::high);
+  explicit SideStream(Device device, StreamPriority priority = StreamPriority::high);
 
  private:
   friend class StreamGuard;
@@ -33,7 +33,7 @@ class Stream {
 /// Directs this thread's work for the stream's device to the stream, for a scope.
 class StreamGuard {
  public:
-  explicit StreamGuard(const Stream& stream);
+  explicit StreamGuard(const SideStream& stream);
   ~StreamGuard();
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
@@ -44,9 +44,9 @@ class StreamGuard {
 };
 
 /// A point in the work of a device. An event that was never recorded is complete.
-class Event {
+class StreamEvent {
  public:
-  explicit Event(Device device);
+  explicit StreamEvent(Device device);
 
   Device device() const { return device_; }
   /// Records a point after this thread's work on the device, on its current stream.

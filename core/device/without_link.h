@@ -1,4 +1,4 @@
-// The message for devices that cannot read each other's memory (Backend::has_link).
+// The message for devices that cannot read each other's memory (DeviceBackend::has_link).
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors_header.h"
 
 namespace ringlet {

@@ -14,10 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/io/file.h"
 #include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
+
+class AtomicFile;
 
 /// Free text of the header, name to value.
 using SafeTensorsMetadata = std::map<std::string, std::string>;
@@ -78,6 +79,7 @@ class SafeTensorsWriter {
   };
   SafeTensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries,
                     const SafeTensorsMetadata& metadata = {{"format", "pt"}});
+  ~SafeTensorsWriter();
 
   /// The order of write(): the given one, but wider elements first so that all are aligned.
   const std::vector<Entry>& order() const { return entries_; }
@@ -89,7 +91,7 @@ class SafeTensorsWriter {
  private:
   std::vector<Entry> entries_;
   std::size_t next_ = 0;
-  AtomicFile file_;
+  std::unique_ptr<AtomicFile> file_;
 };
 
 /// One file that several processes write concurrently, each some elements of its tensors. All give

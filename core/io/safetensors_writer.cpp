@@ -7,6 +7,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/core/io/safetensors_header.h"
@@ -62,10 +63,12 @@ std::string start_text(const std::vector<SafeTensorsWriter::Entry>& entries,
 
 SafeTensorsWriter::SafeTensorsWriter(const fs::path& path, std::vector<Entry> entries,
                                      const SafeTensorsMetadata& metadata)
-    : entries_(std::move(entries)), file_(path) {
+    : entries_(std::move(entries)), file_(std::make_unique<AtomicFile>(path)) {
   order_by_width(entries_);
-  file_.write(start_text(entries_, metadata));
+  file_->write(start_text(entries_, metadata));
 }
+
+SafeTensorsWriter::~SafeTensorsWriter() = default;
 
 void SafeTensorsWriter::write(const std::string& name, const Tensor& tensor) {
   RINGLET_CHECK(next_ < entries_.size(), "[safetensors] ", quote(name), " was not announced");
@@ -74,14 +77,14 @@ void SafeTensorsWriter::write(const std::string& name, const Tensor& tensor) {
   RINGLET_CHECK_EQ(tensor.dtype(), expected.dtype, "[safetensors] dtype of ", quote(name));
   RINGLET_CHECK_EQ(tensor.shape(), expected.shape, "[safetensors] shape of ", quote(name));
   const Tensor host = tensor.device().type == DeviceType::cpu ? tensor : tensor.to(Device{});
-  file_.write(std::span(host.bytes(), host.nbytes()));
+  file_->write(std::span(host.bytes(), host.nbytes()));
   ++next_;
 }
 
 void SafeTensorsWriter::commit() {
   RINGLET_CHECK(next_ == entries_.size(), "[safetensors] ", next_, " of ", entries_.size(),
                 " tensors were written");
-  file_.commit();
+  file_->commit();
 }
 
 void save_safetensors(const fs::path& path, const NamedTensors& tensors,

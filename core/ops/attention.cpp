@@ -2,12 +2,14 @@
 
 #include <cmath>
 
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/ops/checks.h"
+#include "ringlet/core/ops/relative_position.h"
 
 namespace ringlet {
 
-constinit Kernel<AttentionArgs> attention_kernel("attention");
-constinit Kernel<AttentionBackwardArgs> attention_backward_kernel("attention_backward");
+constinit OpKernel<AttentionArgs> attention_kernel("attention");
+constinit OpKernel<AttentionBackwardArgs> attention_backward_kernel("attention_backward");
 
 namespace {
 
@@ -86,7 +88,7 @@ AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,
 
 Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const AttentionOutput& forward,
                           const Tensor& cu_seqlens, const AttentionOptions& options,
-                          Accumulator grad_relative_bias) {
+                          GradientSink grad_relative_bias) {
   AttentionBackwardArgs args{};
   args.shape = shape_of(qkv, cu_seqlens, options);
   const AttentionShape& shape = args.shape;

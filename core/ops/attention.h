@@ -5,10 +5,8 @@
 #pragma once
 
 #include "ringlet/core/device/kernel.h"
-#include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/ops/bad_input.h"
+#include "ringlet/core/ops/gradient_sink.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/core/ops/relative_position.h"
 
 namespace ringlet {
 
@@ -24,8 +22,8 @@ struct AttentionShape {
   std::int64_t heads;
   std::int64_t first_head;  // the first one's number in dropout's counters
   std::int64_t head_size;
-  double scale;     // of the scores, 1 / sqrt(d)
-  Dropout dropout;  // of P
+  double scale;         // of the scores, 1 / sqrt(d)
+  DropoutMask dropout;  // of P
   DType dtype;
 };
 
@@ -34,7 +32,7 @@ struct AttentionArgs {
   void* out;  // (T, heads d)
   void* lse;  // (heads, T)
 };
-extern Kernel<AttentionArgs> attention_kernel;
+extern OpKernel<AttentionArgs> attention_kernel;
 
 struct AttentionBackwardArgs {
   AttentionShape shape;
@@ -45,7 +43,7 @@ struct AttentionBackwardArgs {
   const void* out;           // (T, heads d), the forward's
   const void* lse;           // (heads, T)
 };
-extern Kernel<AttentionBackwardArgs> attention_backward_kernel;
+extern OpKernel<AttentionBackwardArgs> attention_backward_kernel;
 
 struct AttentionOptions {
   std::int64_t heads = 1;
@@ -72,7 +70,7 @@ AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,
 /// gradient of the relative bias are added in order.
 Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const AttentionOutput& forward,
                           const Tensor& cu_seqlens, const AttentionOptions& options,
-                          Accumulator grad_relative_bias);
+                          GradientSink grad_relative_bias);
 
 /// Throws unless cu_seqlens is (S + 1) i32, starts at 0, never falls and ends at `tokens`. On a GPU
 /// this checks the shape, and the kernels report the values (bad_input.h).

@@ -2,7 +2,7 @@
 // are checked on a CPU only.
 #pragma once
 
-#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/gradient_sink.h"
 
 namespace ringlet {
 

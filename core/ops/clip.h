@@ -20,12 +20,12 @@ RINGLET_HOST_DEVICE double clip_lane(const double* blocks, std::int64_t n, int l
   return sum;
 }
 
-struct Clip {
+struct ClipResult {
   double norm;
   double factor;
 };
 /// From the sum of squares. With `check_finite`, a norm that is not finite has the factor NaN.
-RINGLET_HOST_DEVICE Clip clip_of(double sum, double max_norm, bool check_finite) {
+RINGLET_HOST_DEVICE ClipResult clip_of(double sum, double max_norm, bool check_finite) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const double norm = std::sqrt(sum);
@@ -44,7 +44,7 @@ RINGLET_HOST_DEVICE void write_clip(double* out, double sum, const double* block
                                     double max_norm, bool check_finite) {
   if (check_finite && is_none(out[1])) return;
   constexpr double kMost = std::numeric_limits<double>::max();
-  const Clip clip = clip_of(sum, max_norm, check_finite);
+  const ClipResult clip = clip_of(sum, max_norm, check_finite);
   std::int64_t first = is_none(clip.factor) ? 0 : n;
   while (first < n && blocks[first] <= kMost) ++first;
   out[0] = clip.norm;

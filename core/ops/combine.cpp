@@ -4,7 +4,7 @@
 
 namespace ringlet {
 
-constinit Kernel<CombineArgs> combine_kernel("combine");
+constinit OpKernel<CombineArgs> combine_kernel("combine");
 
 void combine(Tensor& out, std::span<const Tensor> sources, CombineOp op, double scale) {
   RINGLET_CHECK(!sources.empty(), "[combine] of nothing");

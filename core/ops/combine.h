@@ -20,7 +20,7 @@ struct CombineArgs {
 };
 /// Pointers are aligned to their elements; on a CPU any alignment is valid. Runs in the calling
 /// thread: a collective and a device's threads must not wait for each other.
-extern Kernel<CombineArgs> combine_kernel;
+extern OpKernel<CombineArgs> combine_kernel;
 
 /// out = scale * (sources[0] + sources[1] + …), added in this order. With CombineOp::max it is
 /// scale * their maximum, and NaN is the largest. Sums of f32, bf16 and f16 are in f32 and rounded

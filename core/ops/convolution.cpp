@@ -4,10 +4,11 @@
 
 namespace ringlet {
 
-constinit Kernel<Conv2dArgs> conv2d_kernel("conv2d");
-constinit Kernel<Conv2dBackwardInputArgs> conv2d_backward_input_kernel("conv2d_backward_input");
-constinit Kernel<Conv2dBackwardWeightArgs> conv2d_backward_weight_kernel("conv2d_backward_weight");
-constinit Kernel<Conv2dBackwardBiasArgs> conv2d_backward_bias_kernel("conv2d_backward_bias");
+constinit OpKernel<Conv2dArgs> conv2d_kernel("conv2d");
+constinit OpKernel<Conv2dBackwardInputArgs> conv2d_backward_input_kernel("conv2d_backward_input");
+constinit OpKernel<Conv2dBackwardWeightArgs> conv2d_backward_weight_kernel(
+    "conv2d_backward_weight");
+constinit OpKernel<Conv2dBackwardBiasArgs> conv2d_backward_bias_kernel("conv2d_backward_bias");
 
 namespace {
 
@@ -64,7 +65,7 @@ Tensor conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Sha
   return out;
 }
 
-void conv2d_backward_weight(Accumulator grad_weight, const Tensor& grad, const Tensor& x,
+void conv2d_backward_weight(GradientSink grad_weight, const Tensor& grad, const Tensor& x,
                             const Conv2dOptions& options) {
   if (!grad_weight) return;
   const Shape& shape = grad_weight.out.shape();
@@ -80,7 +81,7 @@ void conv2d_backward_weight(Accumulator grad_weight, const Tensor& grad, const T
       x.device());
 }
 
-void conv2d_backward_bias(Accumulator grad_bias, const Tensor& grad) {
+void conv2d_backward_bias(GradientSink grad_bias, const Tensor& grad) {
   if (!grad_bias) return;
   RINGLET_CHECK_EQ(grad.dim(), 4, "[conv2d_backward] dimensions of grad");
   check_parameter("conv2d_backward", "the bias' gradient", grad_bias.out, {grad.size(1)}, grad);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ringlet/core/device/kernel.h"
-#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/gradient_sink.h"
 
 namespace ringlet {
 
@@ -28,7 +28,7 @@ struct Conv2dArgs {
   Conv2dSizes sizes;
   DType dtype;  // of x and y
 };
-extern Kernel<Conv2dArgs> conv2d_kernel;
+extern OpKernel<Conv2dArgs> conv2d_kernel;
 
 struct Conv2dBackwardInputArgs {
   void* grad_x;        // (B, C, H, W)
@@ -37,7 +37,7 @@ struct Conv2dBackwardInputArgs {
   Conv2dSizes sizes;
   DType dtype;  // of grad and grad_x
 };
-extern Kernel<Conv2dBackwardInputArgs> conv2d_backward_input_kernel;
+extern OpKernel<Conv2dBackwardInputArgs> conv2d_backward_input_kernel;
 
 struct Conv2dBackwardWeightArgs {
   void* grad_weight;  // (O, C, kh, kw)
@@ -47,7 +47,7 @@ struct Conv2dBackwardWeightArgs {
   Conv2dSizes sizes;
   DType dtype;  // of grad and x
 };
-extern Kernel<Conv2dBackwardWeightArgs> conv2d_backward_weight_kernel;
+extern OpKernel<Conv2dBackwardWeightArgs> conv2d_backward_weight_kernel;
 
 struct Conv2dBackwardBiasArgs {
   void* grad_bias;  // (O)
@@ -58,7 +58,7 @@ struct Conv2dBackwardBiasArgs {
   std::int64_t pixels;    // P
   DType dtype;            // of grad
 };
-extern Kernel<Conv2dBackwardBiasArgs> conv2d_backward_bias_kernel;
+extern OpKernel<Conv2dBackwardBiasArgs> conv2d_backward_bias_kernel;
 
 /// x (B, C, H, W), weight (O, C, kh, kw), bias (O) or undefined -> (B, O, oh, ow) in x's dtype; oh
 /// = (H + 2 padding - kh) / stride + 1. Throws if the kernel is larger than the padded image.
@@ -68,8 +68,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 /// The gradients; grad has the output's shape and x's dtype, `x_shape` is (B, C, H, W).
 Tensor conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Shape& x_shape,
                              const Conv2dOptions& options = {});
-void conv2d_backward_weight(Accumulator grad_weight, const Tensor& grad, const Tensor& x,
+void conv2d_backward_weight(GradientSink grad_weight, const Tensor& grad, const Tensor& x,
                             const Conv2dOptions& options = {});
-void conv2d_backward_bias(Accumulator grad_bias, const Tensor& grad);
+void conv2d_backward_bias(GradientSink grad_bias, const Tensor& grad);
 
 }  // namespace ringlet

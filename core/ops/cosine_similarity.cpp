@@ -4,8 +4,8 @@
 
 namespace ringlet {
 
-constinit Kernel<CosineSimilarityArgs> cosine_similarity_kernel("cosine_similarity");
-constinit Kernel<CosineSimilarityBackwardArgs> cosine_similarity_backward_kernel(
+constinit OpKernel<CosineSimilarityArgs> cosine_similarity_kernel("cosine_similarity");
+constinit OpKernel<CosineSimilarityBackwardArgs> cosine_similarity_backward_kernel(
     "cosine_similarity_backward");
 
 namespace {

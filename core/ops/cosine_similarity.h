@@ -20,7 +20,7 @@ struct CosineSimilarityArgs {
   double eps;
   DType dtype;
 };
-extern Kernel<CosineSimilarityArgs> cosine_similarity_kernel;
+extern OpKernel<CosineSimilarityArgs> cosine_similarity_kernel;
 
 struct CosineSimilarityBackwardArgs {
   void* grad_a;      // (R, C), may be null
@@ -33,7 +33,7 @@ struct CosineSimilarityBackwardArgs {
   double eps;
   DType dtype;
 };
-extern Kernel<CosineSimilarityBackwardArgs> cosine_similarity_backward_kernel;
+extern OpKernel<CosineSimilarityBackwardArgs> cosine_similarity_backward_kernel;
 
 /// a, b (.., C) -> (R), one for each pair of rows.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, double eps = kCosineEps);

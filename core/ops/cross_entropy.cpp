@@ -4,8 +4,9 @@
 
 namespace ringlet {
 
-constinit Kernel<CrossEntropyArgs> cross_entropy_kernel("cross_entropy");
-constinit Kernel<CrossEntropyBackwardArgs> cross_entropy_backward_kernel("cross_entropy_backward");
+constinit OpKernel<CrossEntropyArgs> cross_entropy_kernel("cross_entropy");
+constinit OpKernel<CrossEntropyBackwardArgs> cross_entropy_backward_kernel(
+    "cross_entropy_backward");
 
 namespace {
 

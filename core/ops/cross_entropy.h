@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ringlet/core/device/kernel.h"
-#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
@@ -18,7 +17,7 @@ struct CrossEntropyArgs {
   DType dtype;
   DType label_dtype;
 };
-extern Kernel<CrossEntropyArgs> cross_entropy_kernel;
+extern OpKernel<CrossEntropyArgs> cross_entropy_kernel;
 
 struct CrossEntropyBackwardArgs {
   void* grad_logits;   // (rows, classes)
@@ -32,7 +31,7 @@ struct CrossEntropyBackwardArgs {
   DType dtype;
   DType label_dtype;
 };
-extern Kernel<CrossEntropyBackwardArgs> cross_entropy_backward_kernel;
+extern OpKernel<CrossEntropyBackwardArgs> cross_entropy_backward_kernel;
 
 struct CrossEntropyOutput {
   Tensor loss;  // ()

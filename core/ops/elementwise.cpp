@@ -5,10 +5,10 @@
 
 namespace ringlet {
 
-constinit Kernel<UnaryArgs> unary_kernel("unary");
-constinit Kernel<BinaryArgs> binary_kernel("binary");
-constinit Kernel<WhereArgs> where_kernel("where");
-constinit Kernel<AxpbyArgs> axpby_kernel("axpby");
+constinit OpKernel<UnaryArgs> unary_kernel("unary");
+constinit OpKernel<BinaryArgs> binary_kernel("binary");
+constinit OpKernel<WhereArgs> where_kernel("where");
+constinit OpKernel<AxpbyArgs> axpby_kernel("axpby");
 
 namespace {
 

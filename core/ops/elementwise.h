@@ -42,7 +42,7 @@ struct UnaryArgs {
   UnaryOp op;
   DType dtype;
 };
-extern Kernel<UnaryArgs> unary_kernel;
+extern OpKernel<UnaryArgs> unary_kernel;
 
 /// Broadcasting, with adjacent dimensions merged if all operands allow it. Strides are in elements:
 /// 0 along broadcast dimensions, and 0 or 1 in the innermost one.
@@ -61,7 +61,7 @@ struct BinaryArgs {
   BinaryOp op;
   DType dtype;  // of a and b
 };
-extern Kernel<BinaryArgs> binary_kernel;
+extern OpKernel<BinaryArgs> binary_kernel;
 
 struct WhereArgs {
   void* out;
@@ -71,7 +71,7 @@ struct WhereArgs {
   BroadcastPlan plan;  // operands: condition, a, b
   DType dtype;
 };
-extern Kernel<WhereArgs> where_kernel;
+extern OpKernel<WhereArgs> where_kernel;
 
 struct AxpbyArgs {
   void* out;       // (n), out = alpha * in + beta * out
@@ -81,7 +81,7 @@ struct AxpbyArgs {
   double beta;
   DType dtype;
 };
-extern Kernel<AxpbyArgs> axpby_kernel;
+extern OpKernel<AxpbyArgs> axpby_kernel;
 
 Tensor unary(UnaryOp op, const Tensor& x);
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);

@@ -2,13 +2,14 @@
 
 #include <optional>
 
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
-constinit Kernel<EmbeddingArgs> embedding_kernel("embedding");
-constinit Kernel<EmbeddingBackwardArgs> embedding_backward_kernel("embedding_backward");
-constinit Kernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel("embedding_sum_layer_norm");
+constinit OpKernel<EmbeddingArgs> embedding_kernel("embedding");
+constinit OpKernel<EmbeddingBackwardArgs> embedding_backward_kernel("embedding_backward");
+constinit OpKernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel("embedding_sum_layer_norm");
 
 namespace {
 
@@ -42,7 +43,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids, DType dtype) {
   return out;
 }
 
-void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids,
+void embedding_backward_into(GradientSink grad_weight, const Tensor& grad, const Tensor& ids,
                              std::int32_t padding) {
   if (!grad_weight) return;
   const Tensor& table = grad_weight.out;

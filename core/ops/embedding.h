@@ -4,7 +4,6 @@
 // throws.
 #pragma once
 
-#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/ops/layer_norm.h"
 
 namespace ringlet {
@@ -18,7 +17,7 @@ struct EmbeddingArgs {
   std::int64_t columns;
   DType dtype;  // of out
 };
-extern Kernel<EmbeddingArgs> embedding_kernel;
+extern OpKernel<EmbeddingArgs> embedding_kernel;
 
 struct EmbeddingBackwardArgs {
   void* grad_weight;  // (V, C)
@@ -32,7 +31,7 @@ struct EmbeddingBackwardArgs {
   std::int64_t columns;
   DType dtype;  // of grad
 };
-extern Kernel<EmbeddingBackwardArgs> embedding_backward_kernel;
+extern OpKernel<EmbeddingBackwardArgs> embedding_backward_kernel;
 
 struct EmbeddingSumArgs {
   void* y;                     // (T, C)
@@ -49,7 +48,7 @@ struct EmbeddingSumArgs {
   RowDropout dropout;  // of y
   DType dtype;         // of y and normalized
 };
-extern Kernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel;
+extern OpKernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel;
 
 /// weight (V, C), ids (T) -> (T, C) in `dtype` (f32 or bf16 from an f32 table, f64 from f64).
 /// Throws when an id is not in 0..V-1, with its value and place.
@@ -61,7 +60,7 @@ inline Tensor embedding(const Tensor& weight, const Tensor& ids) {
 /// with beta 0, rows of no token become 0, with 1 they are not touched. A GPU adds up an id of many
 /// tokens in several sums, in an order that its own tokens alone decide. Tokens of the id
 /// `padding`, which may be -1, add nothing, as those of PyTorch's padding_idx.
-void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids,
+void embedding_backward_into(GradientSink grad_weight, const Tensor& grad, const Tensor& ids,
                              std::int32_t padding = -1);
 
 /// The tables of an encoder and which row of each every token takes.
@@ -86,7 +85,7 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
                                                  const DropoutKey& key, const Tensor& positions,
                                                  DType dtype);
 struct EmbeddingAccumulators {
-  Accumulator word, position, type, weight, bias;
+  GradientSink word, position, type, weight, bias;
 };
 void embedding_sum_layer_norm_backward(EmbeddingAccumulators into, const Tensor& grad,
                                        const Tensor& normalized, const Tensor& rstd,

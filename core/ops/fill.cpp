@@ -2,7 +2,7 @@
 
 namespace ringlet {
 
-constinit Kernel<FillArgs> fill_kernel("fill");
-constinit Kernel<CastArgs> cast_kernel("cast");
+constinit OpKernel<FillArgs> fill_kernel("fill");
+constinit OpKernel<CastArgs> cast_kernel("cast");
 
 }  // namespace ringlet

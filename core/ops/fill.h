@@ -18,7 +18,7 @@ struct FillArgs {
 RINGLET_HOST_DEVICE double filled(double start, double step, std::int64_t i) {
   return step == 0 ? start : start + static_cast<double>(i) * step;
 }
-extern Kernel<FillArgs> fill_kernel;
+extern OpKernel<FillArgs> fill_kernel;
 
 /// out[i] = in[i] converted. Floating to integer truncates towards zero; values out of range become
 /// the nearest in range, and NaN becomes 0.
@@ -29,6 +29,6 @@ struct CastArgs {
   DType out_dtype;
   DType in_dtype;
 };
-extern Kernel<CastArgs> cast_kernel;
+extern OpKernel<CastArgs> cast_kernel;
 
 }  // namespace ringlet

@@ -5,8 +5,8 @@
 
 namespace ringlet {
 
-constinit Kernel<GatherArgs> gather_kernel("gather");
-constinit Kernel<ScatterAddArgs> scatter_add_kernel("scatter_add");
+constinit OpKernel<GatherArgs> gather_kernel("gather");
+constinit OpKernel<ScatterAddArgs> scatter_add_kernel("scatter_add");
 
 namespace {
 

@@ -18,7 +18,7 @@ struct CopyBlocksArgs {
   std::int64_t out_stride;
   std::int64_t in_stride;
 };
-extern Kernel<CopyBlocksArgs> copy_blocks_kernel;
+extern OpKernel<CopyBlocksArgs> copy_blocks_kernel;
 
 struct PermuteArgs {
   void* out;  // (sizes[0], …, sizes[dim - 1])
@@ -28,7 +28,7 @@ struct PermuteArgs {
   std::int64_t in_strides[Shape::kMaxDim];  // elements, for the output's dimensions
   std::int64_t itemsize;
 };
-extern Kernel<PermuteArgs> permute_kernel;
+extern OpKernel<PermuteArgs> permute_kernel;
 
 /// out[o, j, i] = in[o, index[o, j, i], i]; with whole_rows the index is (n) for all o and i.
 struct GatherArgs {
@@ -43,7 +43,7 @@ struct GatherArgs {
   std::int64_t itemsize;
   DType index_dtype;
 };
-extern Kernel<GatherArgs> gather_kernel;
+extern OpKernel<GatherArgs> gather_kernel;
 
 /// out[o, index[o, j, i], i] += source[o, j, i], j ascending; whole_rows as above.
 struct ScatterAddArgs {
@@ -58,7 +58,7 @@ struct ScatterAddArgs {
   DType dtype;
   DType index_dtype;
 };
-extern Kernel<ScatterAddArgs> scatter_add_kernel;
+extern OpKernel<ScatterAddArgs> scatter_add_kernel;
 
 /// Throws "[op] index 7 is out of range for size 5".
 [[noreturn]] void index_out_of_range(const char* op, std::int64_t index, std::int64_t size);

@@ -7,8 +7,8 @@
 
 namespace ringlet {
 
-constinit Kernel<CopyBlocksArgs> copy_blocks_kernel("copy_blocks");
-constinit Kernel<PermuteArgs> permute_kernel("permute");
+constinit OpKernel<CopyBlocksArgs> copy_blocks_kernel("copy_blocks");
+constinit OpKernel<PermuteArgs> permute_kernel("permute");
 
 namespace {
 

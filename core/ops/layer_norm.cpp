@@ -4,8 +4,8 @@
 
 namespace ringlet {
 
-constinit Kernel<LayerNormArgs> layer_norm_kernel("layer_norm");
-constinit Kernel<LayerNormBackwardArgs> layer_norm_backward_kernel("layer_norm_backward");
+constinit OpKernel<LayerNormArgs> layer_norm_kernel("layer_norm");
+constinit OpKernel<LayerNormBackwardArgs> layer_norm_backward_kernel("layer_norm_backward");
 
 namespace {
 
@@ -32,8 +32,8 @@ LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 // Checks the arguments that all backwards share, and runs.
 void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& z,
-                  const Tensor& rstd, const Tensor& weight, Accumulator grad_weight,
-                  Accumulator grad_bias, Accumulator x_sums = {}) {
+                  const Tensor& rstd, const Tensor& weight, GradientSink grad_weight,
+                  GradientSink grad_bias, GradientSink x_sums = {}) {
   check_like(kOp, "gradient", grad, z);
   args.rows = rows_of(kOp, grad);
   args.columns = grad.size(-1);
@@ -71,7 +71,7 @@ LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& 
 
 Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean,
                            const Tensor& rstd, const Tensor& weight, bool needs_x,
-                           Accumulator grad_weight, Accumulator grad_bias) {
+                           GradientSink grad_weight, GradientSink grad_bias) {
   check_parameter(kOp, "mean", mean, {rows_of(kOp, x)}, x);
   LayerNormBackwardArgs args{};
   Tensor grad_x = needs_x ? empty_like(x) : Tensor();
@@ -100,8 +100,8 @@ ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tenso
 
 ResidualLayerNormGradients residual_dropout_layer_norm_backward(
     const Tensor& grad, const Tensor& normalized, const Tensor& rstd, const Tensor& weight,
-    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight, Accumulator grad_bias,
-    Accumulator x_sums) {
+    const DropoutKey& key, const Tensor& positions, GradientSink grad_weight,
+    GradientSink grad_bias, GradientSink x_sums) {
   LayerNormBackwardArgs args{};
   args.dropout = row_dropout_of(grad, key, positions);
   ResidualLayerNormGradients out{{}, empty_like(grad)};
@@ -115,8 +115,8 @@ ResidualLayerNormGradients residual_dropout_layer_norm_backward(
 
 Tensor layer_norm_dropout_backward(const Tensor& grad, const Tensor& normalized, const Tensor& rstd,
                                    const Tensor& weight, const DropoutKey& key,
-                                   const Tensor& positions, Accumulator grad_weight,
-                                   Accumulator grad_bias) {
+                                   const Tensor& positions, GradientSink grad_weight,
+                                   GradientSink grad_bias) {
   LayerNormBackwardArgs args{};
   args.output_dropout = row_dropout_of(grad, key, positions);
   Tensor grad_z = empty_like(grad);

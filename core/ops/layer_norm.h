@@ -8,7 +8,7 @@
 #pragma once
 
 #include "ringlet/core/device/kernel.h"
-#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/gradient_sink.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/random.h"
 
@@ -34,7 +34,7 @@ struct LayerNormArgs {
   RowDropout dropout;
   DType dtype;
 };
-extern Kernel<LayerNormArgs> layer_norm_kernel;
+extern OpKernel<LayerNormArgs> layer_norm_kernel;
 
 struct LayerNormBackwardArgs {
   void* grad_x;         // (R, C), may be null
@@ -56,7 +56,7 @@ struct LayerNormBackwardArgs {
   RowDropout output_dropout;  // of y, after the normalisation
   DType dtype;
 };
-extern Kernel<LayerNormBackwardArgs> layer_norm_backward_kernel;
+extern OpKernel<LayerNormBackwardArgs> layer_norm_backward_kernel;
 /// The separate computation of x_sums.
 inline SumRowsArgs x_sums_of(const LayerNormBackwardArgs& args) {
   return {args.x_sums,      args.grad_x ? args.grad_x : args.grad_residual,
@@ -74,7 +74,7 @@ LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& 
 /// Returns grad_x, undefined unless `needs_x`.
 Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean,
                            const Tensor& rstd, const Tensor& weight, bool needs_x,
-                           Accumulator grad_weight, Accumulator grad_bias);
+                           GradientSink grad_weight, GradientSink grad_bias);
 
 struct ResidualLayerNormOutput {
   Tensor y;           // x's shape
@@ -94,13 +94,13 @@ struct ResidualLayerNormGradients {
 /// `x_sums` (C) gets the sum of the rows of x's gradient, as sum_rows_into.
 ResidualLayerNormGradients residual_dropout_layer_norm_backward(
     const Tensor& grad, const Tensor& normalized, const Tensor& rstd, const Tensor& weight,
-    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight, Accumulator grad_bias,
-    Accumulator x_sums = {});
+    const DropoutKey& key, const Tensor& positions, GradientSink grad_weight,
+    GradientSink grad_bias, GradientSink x_sums = {});
 
 /// The gradient of z for y = dropout(layer_norm(z)), from the stored `normalized`.
 Tensor layer_norm_dropout_backward(const Tensor& grad, const Tensor& normalized, const Tensor& rstd,
                                    const Tensor& weight, const DropoutKey& key,
-                                   const Tensor& positions, Accumulator grad_weight,
-                                   Accumulator grad_bias);
+                                   const Tensor& positions, GradientSink grad_weight,
+                                   GradientSink grad_bias);
 
 }  // namespace ringlet

@@ -8,13 +8,14 @@
 
 namespace ringlet {
 
-constinit Kernel<MatmulArgs> matmul_kernel("matmul");
-constinit Kernel<SumRowsArgs> sum_rows_kernel("sum_rows");
-constinit Kernel<GeluBackwardArgs> gelu_backward_kernel("gelu_backward");
+constinit OpKernel<MatmulArgs> matmul_kernel("matmul");
+constinit OpKernel<SumRowsArgs> sum_rows_kernel("sum_rows");
+constinit OpKernel<GeluBackwardArgs> gelu_backward_kernel("gelu_backward");
 
 namespace {
 
-constexpr Names<MatmulPrecision, 3> kPrecisions{"matmul precision", {"highest", "high", "medium"}};
+constexpr EnumNames<MatmulPrecision, 3> kPrecisions{"matmul precision",
+                                                    {"highest", "high", "medium"}};
 
 std::atomic<MatmulPrecision> precision_in_use{MatmulPrecision::highest};
 
@@ -84,7 +85,7 @@ void run(MatmulArgs& args, Tensor& out, const Tensor& a, const Tensor& b, double
 }
 
 Tensor linear_layer(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                    Tensor* pre_activation, Weight use) {
+                    Tensor* pre_activation, WeightUse use) {
   RINGLET_CHECK(x.dim() >= 1 && weight.dim() == 2, "[", op, "] needs x (.., in) and weight ",
                 "(out, in), got ", x.shape(), " and ", weight.shape());
   const Shape out_shape = x.shape().with(-1, weight.size(0));
@@ -93,7 +94,7 @@ Tensor linear_layer(const char* op, const Tensor& x, const Tensor& weight, const
   Shape shape;
   MatmulArgs args = plan(op, x.view({in > 0 ? x.numel() / in : out_shape.without(-1).numel(), in}),
                          weight, {.trans_b = true}, shape);
-  if (use == Weight::kept) args.keep_b = weight.storage().get();
+  if (use == WeightUse::kept) args.keep_b = weight.storage().get();
   Tensor offset;
   if (bias) {
     check_shape(op, "bias", bias, {weight.size(0)});
@@ -133,16 +134,16 @@ void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions op
   run(args, out, a, b, beta);
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Weight use) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, WeightUse use) {
   return linear_layer("linear", x, weight, bias, nullptr, use);
 }
 
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                   Tensor& pre_activation, Weight use) {
+                   Tensor& pre_activation, WeightUse use) {
   return linear_layer("linear_gelu", x, weight, bias, &pre_activation, use);
 }
 
-Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation, Accumulator row_sums) {
+Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation, GradientSink row_sums) {
   check_like("gelu_backward", "grad", grad, pre_activation);
   Tensor out = empty_like(grad);
   if (out.numel() == 0) {
@@ -166,7 +167,7 @@ void sum_rows_into(Tensor& out, const Tensor& grad, double beta) {
                     grad.device());
 }
 
-void linear_gradients_into(Accumulator weight, Accumulator bias, const Tensor& grad,
+void linear_gradients_into(GradientSink weight, GradientSink bias, const Tensor& grad,
                            const Tensor& x) {
   constexpr const char* kOp = "linear_gradients";
   RINGLET_CHECK(grad.dim() == 2 && x.dim() == 2, "[", kOp, "] needs grad (rows, out) and x ",

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "ringlet/core/device/kernel.h"
-#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/gradient_sink.h"
 #include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
@@ -51,7 +51,7 @@ struct MatmulArgs {
   Storage* round_b;     // b's storage if b is a parameter to be rounded; else null
   Storage* round_bias;  // the bias's storage if it may be rounded to out_dtype; else null
 };
-extern Kernel<MatmulArgs> matmul_kernel;
+extern OpKernel<MatmulArgs> matmul_kernel;
 
 struct SumRowsArgs {
   void* out;       // (n) f32, or f64 for f64
@@ -61,7 +61,7 @@ struct SumRowsArgs {
   double beta;
   DType dtype;  // of in
 };
-extern Kernel<SumRowsArgs> sum_rows_kernel;
+extern OpKernel<SumRowsArgs> sum_rows_kernel;
 /// The separate computation of a product's a_sums.
 inline SumRowsArgs a_sums_of(const MatmulArgs& args) {
   return {args.a_sums, args.a, args.k, args.m, args.a_sums_beta, args.a_dtype};
@@ -79,7 +79,7 @@ struct GeluBackwardArgs {
   std::int64_t columns;
   DType dtype;
 };
-extern Kernel<GeluBackwardArgs> gelu_backward_kernel;
+extern OpKernel<GeluBackwardArgs> gelu_backward_kernel;
 /// The separate computation of gelu_backward's sums.
 inline SumRowsArgs sums_of(const GeluBackwardArgs& args) {
   return {args.sums, args.out, args.n / args.columns, args.columns, args.sums_beta, args.dtype};
@@ -97,7 +97,7 @@ struct MatmulOptions {
 /// is written or freed. None is made if memory is limited (set_memory_limit). On CUDA an f32 weight
 /// of bf16 products is kept rounded, in 2 bytes per number, even if it is `changing`. A step's
 /// forward, input gradient and recomputation share it. The bias is kept the same way.
-enum class Weight { changing, kept };
+enum class WeightUse { changing, kept };
 
 /// a (.., m, k) b (.., k, n) -> (.., m, n) in a's dtype. Leading dimensions are equal, or b is one
 /// matrix for all of a's. With trans_a or trans_b the last two are swapped in memory.
@@ -110,16 +110,16 @@ void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions op
 
 /// x (.., in) weight (out, in)' + bias (out) -> (.., out) in x's dtype; bias may be undefined.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-              Weight use = Weight::changing);
+              WeightUse use = WeightUse::changing);
 
 /// gelu(linear(x, weight, bias)). Sets `pre_activation` to linear(x, weight, bias), for the
 /// gradient.
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                   Tensor& pre_activation, Weight use = Weight::changing);
+                   Tensor& pre_activation, WeightUse use = WeightUse::changing);
 
 /// grad * gelu'(pre_activation), all of one shape and dtype. `row_sums` (columns) gets the sum of
 /// the result's rows, as sum_rows_into.
-Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation, Accumulator row_sums = {});
+Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation, GradientSink row_sums = {});
 
 /// out (n) = the sum of grad's (.., n) rows + beta * out, the gradient of a bias. out is f32 for
 /// f32 and bf16.
@@ -128,7 +128,7 @@ void sum_rows_into(Tensor& out, const Tensor& grad, double beta = 0);
 /// Gradients of a linear layer's parameters, from grad (rows, out) and x (rows, in). Writes grad' x
 /// to weight (out, in) and the sum of grad's rows to bias (out); either may be undefined. weight
 /// has any dtype that matmul_into writes.
-void linear_gradients_into(Accumulator weight, Accumulator bias, const Tensor& grad,
+void linear_gradients_into(GradientSink weight, GradientSink bias, const Tensor& grad,
                            const Tensor& x);
 
 }  // namespace ringlet

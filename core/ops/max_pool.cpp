@@ -6,8 +6,8 @@
 
 namespace ringlet {
 
-constinit Kernel<MaxPool2dArgs> max_pool2d_kernel("max_pool2d");
-constinit Kernel<MaxPool2dBackwardArgs> max_pool2d_backward_kernel("max_pool2d_backward");
+constinit OpKernel<MaxPool2dArgs> max_pool2d_kernel("max_pool2d");
+constinit OpKernel<MaxPool2dBackwardArgs> max_pool2d_backward_kernel("max_pool2d_backward");
 
 MaxPool2dOutput max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride) {
   RINGLET_CHECK_EQ(x.dim(), 4, "[max_pool2d] dimensions of x, expected (B, C, H, W)");

@@ -18,7 +18,7 @@ struct MaxPool2dArgs {
   std::int64_t kernel, stride;
   DType dtype;
 };
-extern Kernel<MaxPool2dArgs> max_pool2d_kernel;
+extern OpKernel<MaxPool2dArgs> max_pool2d_kernel;
 
 /// grad_x is zero except at `indices`, where grad is summed.
 struct MaxPool2dBackwardArgs {
@@ -30,7 +30,7 @@ struct MaxPool2dBackwardArgs {
   std::int64_t out_pixels;
   DType dtype;
 };
-extern Kernel<MaxPool2dBackwardArgs> max_pool2d_backward_kernel;
+extern OpKernel<MaxPool2dBackwardArgs> max_pool2d_backward_kernel;
 
 struct MaxPool2dOutput {
   Tensor y;        // (B, C, oh, ow)

@@ -4,8 +4,8 @@
 
 namespace ringlet {
 
-constinit Kernel<NormalizeArgs> normalize_kernel("normalize");
-constinit Kernel<NormalizeBackwardArgs> normalize_backward_kernel("normalize_backward");
+constinit OpKernel<NormalizeArgs> normalize_kernel("normalize");
+constinit OpKernel<NormalizeBackwardArgs> normalize_backward_kernel("normalize_backward");
 
 NormalizeOutput normalize(const Tensor& x, double eps) {
   const std::int64_t rows = rows_of("normalize", x);

@@ -20,7 +20,7 @@ struct NormalizeArgs {
   double eps;
   DType dtype;
 };
-extern Kernel<NormalizeArgs> normalize_kernel;
+extern OpKernel<NormalizeArgs> normalize_kernel;
 
 struct NormalizeBackwardArgs {
   void* grad_x;      // (R, C)
@@ -32,7 +32,7 @@ struct NormalizeBackwardArgs {
   double eps;
   DType dtype;
 };
-extern Kernel<NormalizeBackwardArgs> normalize_backward_kernel;
+extern OpKernel<NormalizeBackwardArgs> normalize_backward_kernel;
 
 struct NormalizeOutput {
   Tensor y;     // x's shape

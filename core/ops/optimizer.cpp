@@ -5,10 +5,10 @@
 
 namespace ringlet {
 
-constinit Kernel<AdamWArgs> adamw_kernel("adamw");
-constinit Kernel<SGDArgs> sgd_kernel("sgd");
-constinit Kernel<SquaredNormArgs> squared_norm_kernel("squared_norm");
-constinit Kernel<ClipFactorArgs> clip_factor_kernel("clip_factor");
+constinit OpKernel<AdamWArgs> adamw_kernel("adamw");
+constinit OpKernel<SGDArgs> sgd_kernel("sgd");
+constinit OpKernel<SquaredNormArgs> squared_norm_kernel("squared_norm");
+constinit OpKernel<ClipFactorArgs> clip_factor_kernel("clip_factor");
 
 namespace {
 

@@ -81,7 +81,7 @@ struct AdamWArgs {
   double weight_decay;
   DType dtype;  // f32 or f64
 };
-extern Kernel<AdamWArgs> adamw_kernel;
+extern OpKernel<AdamWArgs> adamw_kernel;
 
 /// g = grad_scale * grad + weight_decay * param;  b = momentum b + g
 /// param -= lr * (nesterov ? g + momentum b : momentum ? b : g)
@@ -99,7 +99,7 @@ struct SGDArgs {
   bool nesterov;
   DType dtype;  // f32 or f64
 };
-extern Kernel<SGDArgs> sgd_kernel;
+extern OpKernel<SGDArgs> sgd_kernel;
 
 /// A gradient's squared norm is summed in blocks of this many elements from the start of x. A shard
 /// that starts at a multiple of it has the same partial sums as the whole.
@@ -111,7 +111,7 @@ struct SquaredNormArgs {
   std::int64_t n;
   DType dtype;
 };
-extern Kernel<SquaredNormArgs> squared_norm_kernel;
+extern OpKernel<SquaredNormArgs> squared_norm_kernel;
 
 /// norm = sqrt(sum of blocks); factor = max_norm > 0 ? min(1, max_norm / (norm + 1e-6)) : 1. With
 /// `check_finite`, a norm that is not finite has factor NaN, and block is the first that is not
@@ -124,7 +124,7 @@ struct ClipFactorArgs {
   double max_norm;
   bool check_finite;
 };
-extern Kernel<ClipFactorArgs> clip_factor_kernel;
+extern OpKernel<ClipFactorArgs> clip_factor_kernel;
 
 /// The values that change from step to step, f64, on the parameters' device.
 struct StepScalars {

@@ -5,8 +5,8 @@
 
 namespace ringlet {
 
-constinit Kernel<PoolingArgs> pooling_kernel("pooling");
-constinit Kernel<PoolingBackwardArgs> pooling_backward_kernel("pooling_backward");
+constinit OpKernel<PoolingArgs> pooling_kernel("pooling");
+constinit OpKernel<PoolingBackwardArgs> pooling_backward_kernel("pooling_backward");
 
 namespace {
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "ringlet/core/device/kernel.h"
-#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
@@ -22,7 +21,7 @@ struct PoolingArgs {
   PoolingMode mode;
   DType dtype;  // of x
 };
-extern Kernel<PoolingArgs> pooling_kernel;
+extern OpKernel<PoolingArgs> pooling_kernel;
 
 struct PoolingBackwardArgs {
   void* grad_x;                    // (T, C)
@@ -36,7 +35,7 @@ struct PoolingBackwardArgs {
   PoolingMode mode;
   DType dtype;  // of grad_x
 };
-extern Kernel<PoolingBackwardArgs> pooling_backward_kernel;
+extern OpKernel<PoolingBackwardArgs> pooling_backward_kernel;
 
 struct PoolingOutput {
   Tensor y;       // (S, C)

@@ -4,13 +4,13 @@
 
 namespace ringlet {
 
-constinit Kernel<RandomArgs> random_kernel("random");
-constinit Kernel<DropoutArgs> dropout_kernel("dropout");
+constinit OpKernel<RandomArgs> random_kernel("random");
+constinit OpKernel<DropoutArgs> dropout_kernel("dropout");
 
 namespace {
 
-Tensor draw(Distribution distribution, Shape shape, double first, double second, DType dtype,
-            Device device, Generator& generator) {
+Tensor draw(RandomDistribution distribution, Shape shape, double first, double second, DType dtype,
+            Device device, RandomGenerator& generator) {
   if (!is_floating(dtype) || dtype == DType::f16) unsupported_dtype("random", dtype);
   Tensor out = empty(shape, dtype, device);
   const PhiloxKey key = generator.next_key();
@@ -22,7 +22,7 @@ Tensor draw(Distribution distribution, Shape shape, double first, double second,
 
 }  // namespace
 
-Dropout dropout_of(const char* op, const DropoutKey& key) {
+DropoutMask dropout_of(const char* op, const DropoutKey& key) {
   RINGLET_CHECK(key.p >= 0 && key.p < 1, "[", op, "] p is ", key.p, ", expected 0 <= p < 1");
   if (key.p > 0 && !key.at)
     check_not_capturing("dropout, whose masks are another step's next time,");
@@ -30,8 +30,8 @@ Dropout dropout_of(const char* op, const DropoutKey& key) {
           dropout_scale(static_cast<double>(key.p)), key.at};
 }
 
-Dropout weight_dropout(const char* op, const DropoutKey& key) {
-  Dropout dropout = dropout_of(op, key);
+DropoutMask weight_dropout(const char* op, const DropoutKey& key) {
+  DropoutMask dropout = dropout_of(op, key);
   const float p = weight_share(key.p);
   if (key.p > 0 && p == 0)
     fail_input("[", op, "] p is ", key.p, ", expected 0 or at least 2^-17, 7.62939e-06");
@@ -47,13 +47,13 @@ RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& posi
 }
 
 Tensor uniform(Shape shape, double low, double high, DType dtype, Device device,
-               Generator& generator) {
-  return draw(Distribution::uniform, shape, low, high, dtype, device, generator);
+               RandomGenerator& generator) {
+  return draw(RandomDistribution::uniform, shape, low, high, dtype, device, generator);
 }
 
 Tensor normal(Shape shape, double mean, double std, DType dtype, Device device,
-              Generator& generator) {
-  return draw(Distribution::normal, shape, mean, std, dtype, device, generator);
+              RandomGenerator& generator) {
+  return draw(RandomDistribution::normal, shape, mean, std, dtype, device, generator);
 }
 
 Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions) {

@@ -9,29 +9,29 @@
 
 namespace ringlet {
 
-enum class Distribution { uniform, normal };
+enum class RandomDistribution { uniform, normal };
 
 /// Element i comes from word i % 4 of the block at counter (i / 4 low, i / 4 high, 0, 0).
 struct RandomArgs {
   void* out;  // (n)
   std::int64_t n;
-  Distribution distribution;
+  RandomDistribution distribution;
   double first;   // low, or the mean
   double second;  // high, or the standard deviation
   PhiloxKey key;
   DType dtype;
 };
-extern Kernel<RandomArgs> random_kernel;
+extern OpKernel<RandomArgs> random_kernel;
 
 /// A DropoutKey (core/base/philox.h) in the form that kernels read; threshold 0 keeps all elements.
-struct Dropout {
+struct DropoutMask {
   PhiloxKey key;
   std::uint32_t threshold;
   double scale;
   const PhiloxKey* key_at;  // in device memory, replaces `key`; may be null
 };
 /// The key with which kernels draw.
-RINGLET_HOST_DEVICE PhiloxKey key_of(const Dropout& dropout) {
+RINGLET_HOST_DEVICE PhiloxKey key_of(const DropoutMask& dropout) {
   if (!dropout.key_at) return dropout.key;
 #if defined(__CUDA_ARCH__)
   return {{__ldg(&dropout.key_at->word[0]), __ldg(&dropout.key_at->word[1])}};
@@ -40,13 +40,13 @@ RINGLET_HOST_DEVICE PhiloxKey key_of(const Dropout& dropout) {
 #endif
 }
 /// Throws "[op] ..." unless 0 <= p < 1.
-Dropout dropout_of(const char* op, const DropoutKey& key);
+DropoutMask dropout_of(const char* op, const DropoutKey& key);
 /// The same of attention weights: the threshold's lower half is 0. InputError for a p > 0 that
 /// would become 0.
-Dropout weight_dropout(const char* op, const DropoutKey& key);
+DropoutMask weight_dropout(const char* op, const DropoutKey& key);
 
 /// Dropout of rows of activations.
-struct RowDropout : Dropout {
+struct RowDropout : DropoutMask {
   const std::int32_t* positions;  // (R, 2): sentence id, token index; null means (row, 0)
 };
 /// Throws also unless `positions` is undefined or (rows, 2) i32.
@@ -61,14 +61,14 @@ struct DropoutArgs {
   RowDropout dropout;
   DType dtype;
 };
-extern Kernel<DropoutArgs> dropout_kernel;
+extern OpKernel<DropoutArgs> dropout_kernel;
 
 /// low + (high - low) u with u in [0, 1) a multiple of 2^-24. Draws from `generator`.
 Tensor uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32,
-               Device device = default_device(), Generator& generator = default_generator());
+               Device device = default_device(), RandomGenerator& generator = default_generator());
 /// Box-Muller, not truncated.
 Tensor normal(Shape shape, double mean = 0, double std = 1, DType dtype = DType::f32,
-              Device device = default_device(), Generator& generator = default_generator());
+              Device device = default_device(), RandomGenerator& generator = default_generator());
 
 /// x (.., C) as rows of C columns; `positions` (R, 2) i32 are the rows' sentence ids and token
 /// indices, (row, 0) if undefined. The gradient is the same op on the output's gradient. Throws

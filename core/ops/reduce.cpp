@@ -7,7 +7,7 @@
 
 namespace ringlet {
 
-constinit Kernel<ReduceArgs> reduce_kernel("reduce");
+constinit OpKernel<ReduceArgs> reduce_kernel("reduce");
 
 namespace {
 

@@ -19,7 +19,7 @@ struct ReduceArgs {
   ReduceOp op;
   DType dtype;
 };
-extern Kernel<ReduceArgs> reduce_kernel;
+extern OpKernel<ReduceArgs> reduce_kernel;
 
 /// Reduces over `axes` (all if empty); negative axes count from the end. max and min of no elements
 /// throw; their sum is 0 and their mean NaN. `keepdim` keeps reduced dimensions with size 1.

@@ -4,8 +4,8 @@
 
 namespace ringlet {
 
-constinit Kernel<SoftmaxArgs> softmax_kernel("softmax");
-constinit Kernel<SoftmaxBackwardArgs> softmax_backward_kernel("softmax_backward");
+constinit OpKernel<SoftmaxArgs> softmax_kernel("softmax");
+constinit OpKernel<SoftmaxBackwardArgs> softmax_backward_kernel("softmax_backward");
 
 namespace {
 

@@ -14,7 +14,7 @@ struct SoftmaxArgs {
   bool log;
   DType dtype;
 };
-extern Kernel<SoftmaxArgs> softmax_kernel;
+extern OpKernel<SoftmaxArgs> softmax_kernel;
 
 struct SoftmaxBackwardArgs {
   void* grad_x;      // (rows, columns)
@@ -25,7 +25,7 @@ struct SoftmaxBackwardArgs {
   bool log;
   DType dtype;
 };
-extern Kernel<SoftmaxBackwardArgs> softmax_backward_kernel;
+extern OpKernel<SoftmaxBackwardArgs> softmax_backward_kernel;
 
 /// exp(x - max) / sum of exp(x - max)
 Tensor softmax(const Tensor& x);

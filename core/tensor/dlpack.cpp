@@ -9,6 +9,7 @@
 #include <span>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/tensor/shape.h"
 
 namespace ringlet::dlpack {

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 
 namespace ringlet {
 namespace {
 
-class HostDownload final : public Download {
+class HostDownload final : public DeviceDownload {
  public:
   explicit HostDownload(std::size_t nbytes) : bytes_(nbytes) {}
   std::byte* data() { return bytes_.data(); }
@@ -19,8 +20,8 @@ class HostDownload final : public Download {
 
 }  // namespace
 
-std::unique_ptr<Download> Backend::start_download(Device device, const void* from,
-                                                  std::size_t nbytes) {
+std::unique_ptr<DeviceDownload> DeviceBackend::start_download(Device device, const void* from,
+                                                              std::size_t nbytes) {
   auto download = std::make_unique<HostDownload>(nbytes);
   copy(download->data(), Device{}, from, device, nbytes);
   return download;

@@ -13,6 +13,8 @@
 
 namespace ringlet {
 
+class DeviceDownload;
+
 /// On a synchronous device, such as a CPU, the copy is complete after construction.
 class HostCopy {
  public:
@@ -26,7 +28,7 @@ class HostCopy {
   double item();
 
  private:
-  std::unique_ptr<Download> download_;
+  std::shared_ptr<DeviceDownload> download_;
   std::optional<DType> dtype_;
   std::int64_t numel_ = 0;
   std::vector<double> values_;

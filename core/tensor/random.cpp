@@ -37,12 +37,12 @@ void SiteKeys::upload(std::size_t begin) {
   keys_.slice(first, first + n).copy_(tensor(keys, {n}, Device{}));
 }
 
-DropoutKey Generator::dropout_key(float p, std::uint32_t site) const {
+DropoutKey RandomGenerator::dropout_key(float p, std::uint32_t site) const {
   return {p, seed, step, site, keys && p > 0 ? keys->at(seed, step, site) : nullptr};
 }
 
-Generator& default_generator() {
-  thread_local Generator generator;
+RandomGenerator& default_generator() {
+  thread_local RandomGenerator generator;
   return generator;
 }
 

@@ -38,7 +38,7 @@ class SiteKeys {
 };
 
 /// The state from which this thread's random ops draw by default.
-struct Generator {
+struct RandomGenerator {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;   // of training; every step has different masks
   std::uint32_t draws = 0;  // tensors drawn by uniform() and normal() in this step
@@ -59,13 +59,13 @@ struct Generator {
   PhiloxKey next_key() { return derive_key(seed, step, draws++, RandomUse::tensor); }
 };
 
-Generator& default_generator();  // of this thread
+RandomGenerator& default_generator();  // of this thread
 inline void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }
 
 /// Sets this thread's generator and restores the former one at the end of the scope.
 class GeneratorGuard {
  public:
-  explicit GeneratorGuard(Generator generator) : saved_(default_generator()) {
+  explicit GeneratorGuard(RandomGenerator generator) : saved_(default_generator()) {
     default_generator() = generator;
   }
   ~GeneratorGuard() { default_generator() = saved_; }
@@ -73,7 +73,7 @@ class GeneratorGuard {
   GeneratorGuard& operator=(const GeneratorGuard&) = delete;
 
  private:
-  Generator saved_;
+  RandomGenerator saved_;
 };
 
 }  // namespace ringlet

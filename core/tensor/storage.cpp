@@ -4,7 +4,9 @@
 #include <iterator>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet {
 namespace {
@@ -63,8 +65,8 @@ void Storage::fill() const {
   if (!why_none_.empty()) throw Error(why_none_);
   const std::lock_guard lock(fill_mutex_);
   if (!unfilled_) return;
-  Backend& memory = backend(device_.type);
-  const Block block = memory.allocate(device_, nbytes_);
+  DeviceBackend& memory = backend(device_.type);
+  const MemoryBlock block = memory.allocate(device_, nbytes_);
   try {
     fill_(block.data);
   } catch (...) {
@@ -76,7 +78,7 @@ void Storage::fill() const {
   unfilled_.store(false, std::memory_order_release);
 }
 
-void Storage::use_until(std::uint64_t user, std::shared_ptr<const Event> until) {
+void Storage::use_until(std::uint64_t user, std::shared_ptr<const StreamEvent> until) {
   if (device_.type == DeviceType::cpu || is_capturing()) return;
   const std::lock_guard lock(use_mutex_);
   const auto found =

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "ringlet/core/base/dtype.h"
-#include "ringlet/core/device/backend.h"
-#include "ringlet/core/device/stream.h"
+#include "ringlet/core/device/memory.h"
 
 namespace ringlet {
+
+class StreamEvent;
 
 /// Identifies a sidecar: the result of `make` for a matrix in memory.
 struct SidecarForm {
@@ -45,7 +46,7 @@ class Storage {
   std::byte* data() const { return block().data; }
   std::size_t nbytes() const { return nbytes_; }
   Device device() const { return device_; }
-  const Block& block() const {
+  const MemoryBlock& block() const {
     if (unfilled_.load(std::memory_order_acquire)) [[unlikely]]
       fill();
     return block_;
@@ -53,7 +54,7 @@ class Storage {
 
   /// Delays reuse of this memory until `until` completes, for a stream that is not ordered before
   /// the release. A later event of the same `user` replaces it.
-  void use_until(std::uint64_t user, std::shared_ptr<const Event> until);
+  void use_until(std::uint64_t user, std::shared_ptr<const StreamEvent> until);
 
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   /// Called before bytes are written. Drops the sidecars; products in flight keep theirs.
@@ -80,7 +81,7 @@ class Storage {
   void want_mirror() { wants_mirror_.store(true, std::memory_order_relaxed); }
   bool wants_mirror() const { return wants_mirror_.load(std::memory_order_relaxed); }
   /// Sets `mirror`, or null for none, as that of the current version for work on `stream`
-  /// (Backend::stream). The next version has none, but the memory is kept.
+  /// (DeviceBackend::stream). The next version has none, but the memory is kept.
   void set_mirror(std::shared_ptr<Storage> mirror, const void* stream = nullptr);
   /// The mirror of the current version, for work on `stream`; else null.
   std::shared_ptr<Storage> mirror(const void* stream);
@@ -94,7 +95,7 @@ class Storage {
   };
   struct Use {
     std::uint64_t user;
-    std::shared_ptr<const Event> until;
+    std::shared_ptr<const StreamEvent> until;
   };
   struct Mirror {
     std::shared_ptr<Storage> value;
@@ -104,7 +105,7 @@ class Storage {
   void fill() const;
   void give_back();
 
-  mutable Block block_;
+  mutable MemoryBlock block_;
   std::size_t nbytes_;
   Device device_;
   std::function<void()> release_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/fill.h"
 
 namespace ringlet {

@@ -3,9 +3,7 @@
 
 #include <array>
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/models/batch.h"
 
 namespace ringlet::models {

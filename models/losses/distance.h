@@ -1,16 +1,14 @@
 // Distances of rows, as losses of distances use them.
 #pragma once
 
-#include "ringlet/autograd/functions/cosine_similarity.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/normalize.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/base/names.h"
 
 namespace ringlet::models {
 
 enum class Distance : std::uint8_t { cosine, euclidean, manhattan };
-inline constexpr Names<Distance, 3> kDistances{"distance", {"cosine", "euclidean", "manhattan"}};
+inline constexpr EnumNames<Distance, 3> kDistances{"distance",
+                                                   {"cosine", "euclidean", "manhattan"}};
 
 /// Options of the losses with a margin between distances.
 struct MarginOptions {

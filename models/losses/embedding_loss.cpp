@@ -1,8 +1,7 @@
 #include "ringlet/models/losses/embedding_loss.h"
 
 #include "ringlet/autograd/checkpoint.h"
-#include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {

@@ -13,7 +13,7 @@ namespace ringlet::models {
 /// An anchor is compared with the rows of the global batch, over all ranks and devices, or with
 /// those of its own rank or device. Without gradients they are the batch's.
 enum class Negatives : std::uint8_t { global, local };
-inline constexpr Names<Negatives, 2> kNegatives{"negatives", {"global", "local"}};
+inline constexpr EnumNames<Negatives, 2> kNegatives{"negatives", {"global", "local"}};
 
 struct LossTraits {
   const char* kind;                          // the class

@@ -1,7 +1,7 @@
 // Losses: modules that turn a batch into one number, which training minimises.
 #pragma once
 
-#include "ringlet/models/batch_runner.h"
+#include "ringlet/models/batch.h"
 #include "ringlet/nn/clone.h"
 
 namespace ringlet::models {

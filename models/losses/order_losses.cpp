@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "ringlet/autograd/functions.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/models/losses/columns.h"
 #include "ringlet/models/losses/losses.h"
 

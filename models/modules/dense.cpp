@@ -1,7 +1,7 @@
 #include "ringlet/models/modules/dense.h"
 #include "ringlet/core/io/json.h"
 
-#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions.h"
 
 namespace ringlet::models::modules {
 namespace {

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "ringlet/core/base/names.h"
-#include "ringlet/models/modules/sentence_module.h"
+#include "ringlet/models/modules/sentence_modules.h"
 #include "ringlet/nn/linear.h"
 
 namespace ringlet::models::modules {
 
 enum class Activation { gelu, identity, relu, sigmoid, tanh };
 /// Classes of torch.nn.
-inline constexpr Names<Activation, 5> kActivations{"activation",
-                                                   {"GELU", "Identity", "ReLU", "Sigmoid", "Tanh"}};
+inline constexpr EnumNames<Activation, 5> kActivations{
+    "activation", {"GELU", "Identity", "ReLU", "Sigmoid", "Tanh"}};
 
 struct DenseOptions {
   bool bias = true;

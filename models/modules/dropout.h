@@ -1,9 +1,9 @@
 // Dropout of embeddings, in training.
 #pragma once
 
-#include "ringlet/autograd/functions/random.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/index.h"
-#include "ringlet/models/modules/sentence_module.h"
+#include "ringlet/models/modules/sentence_modules.h"
 
 namespace ringlet::models::modules {
 

@@ -1,8 +1,8 @@
 // LayerNorm of embeddings.
 #pragma once
 
-#include "ringlet/models/modules/sentence_module.h"
-#include "ringlet/nn/layer_norm.h"
+#include "ringlet/models/modules/sentence_modules.h"
+#include "ringlet/nn/layers.h"
 
 namespace ringlet::models::modules {
 

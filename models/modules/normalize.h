@@ -1,8 +1,8 @@
 // Normalize: embeddings of length 1.
 #pragma once
 
-#include "ringlet/autograd/functions/normalize.h"
-#include "ringlet/models/modules/sentence_module.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/models/modules/sentence_modules.h"
 
 namespace ringlet::models::modules {
 

@@ -1,6 +1,6 @@
 #include "ringlet/models/modules/sentence_modules.h"
 
-#include "ringlet/autograd/functions/pooling.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/io/sha256.h"
 #include "ringlet/nn/clone.h"
 

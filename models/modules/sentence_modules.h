@@ -2,20 +2,36 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "ringlet/core/base/names.h"
 #include "ringlet/core/ops/pooling.h"
-#include "ringlet/models/modules/sentence_module.h"
 #include "ringlet/models/transformer.h"
 
 namespace ringlet::models {
 
-inline constexpr Names<PoolingMode, 3> kPoolings{"pooling", {"mean", "cls", "max"}};
+inline constexpr EnumNames<PoolingMode, 3> kPoolings{"pooling", {"mean", "cls", "max"}};
 
 /// Places in modules.json.
 inline constexpr std::size_t kTransformerModule = 0, kPoolingModule = 1, kFirstAfterPooling = 2;
+
+/// Embeddings (S, C) -> (S, dimension(C)). kind() is the class in Sentence Transformers, and
+/// parameters have its names.
+class SentenceModule : public nn::Module {
+ public:
+  Variable operator()(const Variable& x, const PackedBatch& batch) {
+    return enter([&] { return forward(x, batch); });
+  }
+  /// Columns of the result for embeddings of `width` columns.
+  virtual std::int64_t dimension(std::int64_t width) const { return width; }
+  /// The text of its config.json, for every release of Sentence Transformers; empty: no file.
+  virtual std::string to_json() const { return {}; }
+
+ protected:
+  virtual Variable forward(const Variable& x, const PackedBatch& batch) = 0;
+};
 
 /// The transformer, the pooling of its tokens and the modules after it. The transformer's
 /// parameters keep their names; those of module i of modules.json are "modules.i.NAME" (from 2 on).

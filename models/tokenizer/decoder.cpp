@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/tokenizer_model.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
 

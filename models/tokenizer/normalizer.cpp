@@ -1,7 +1,10 @@
 #include "ringlet/models/tokenizer/normalizer.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
@@ -101,6 +104,97 @@ void NormalizerSequence::normalize(std::string_view text, std::string& out) cons
     current.swap(next);
   }
   out += current;
+}
+
+namespace {
+
+constexpr std::size_t kLongestCluster = 5;  // bytes
+
+/// The value of a base64 digit; -1 for another character.
+int digit(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? 63 : -1;
+}
+
+/// Unset if `text` is not base64.
+std::optional<std::string> decode_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (digit(text[i]) < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(digit(text[i]));
+    if (i % 4 > 0) bytes.push_back(static_cast<char>(bits >> (6 - i % 4 * 2)));
+  }
+  return bytes;
+}
+
+/// The little-endian u32 at `bytes`.
+std::uint32_t load_u32(const char* bytes) {
+  std::uint32_t value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+// The bits of a unit of Darts-clone's double array.
+bool has_leaf(std::uint32_t unit) { return (unit >> 8 & 1) == 1; }
+std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFu; }
+std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFu; }
+std::uint32_t offset_of(std::uint32_t unit) { return unit >> 10 << ((unit & 0x200u) >> 6); }
+
+}  // namespace
+
+Precompiled::Precompiled(std::string charsmap, std::string_view source)
+    : charsmap_(std::move(charsmap)) {
+  const std::optional<std::string> bytes = decode_base64(charsmap_);
+  if (!bytes) fail_input(source, ": expected base64");
+  const std::size_t size = bytes->size() < 4 ? 0 : load_u32(bytes->data());
+  if (size == 0 || size % 4 != 0 || size > bytes->size() - 4)
+    fail_input(source, ": expected the length of a trie and the trie, in ", bytes->size(),
+               " bytes");
+  for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(load_u32(&(*bytes)[at]));
+  replacements_ = bytes->substr(4 + size);
+  if (!unicode::is_valid(replacements_)) fail_input(source, ": expected replacements in UTF-8");
+}
+
+std::optional<std::string_view> Precompiled::find(std::string_view text) const {
+  std::size_t node = offset_of(units_[0]);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    node ^= byte;
+    if (byte == 0 || node >= units_.size() || label_of(units_[node]) != byte) return std::nullopt;
+    const std::uint32_t unit = units_[node];
+    node ^= offset_of(unit);
+    if (!has_leaf(unit)) continue;
+    if (node >= units_.size() || value_of(units_[node]) >= replacements_.size())
+      return std::nullopt;
+    const std::string_view rest = std::string_view(replacements_).substr(value_of(units_[node]));
+    return rest.substr(0, rest.find('\0'));
+  }
+  return std::nullopt;
+}
+
+void Precompiled::normalize(std::string_view text, std::string& out) const {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = unicode::cluster_end(text, begin);
+    if (end - begin <= kLongestCluster) {
+      if (const auto whole = find(text.substr(begin, end - begin))) {
+        out += *whole;
+        begin = end;
+      }
+    }
+    while (begin < end) {
+      const std::size_t start = begin;
+      unicode::next(text, begin);
+      const std::string_view character = text.substr(start, begin - start);
+      out += find(character).value_or(character);
+    }
+  }
 }
 
 }  // namespace ringlet::models

@@ -8,6 +8,7 @@
 
 #include "ringlet/core/io/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/tokenizer_model.h"
 
 namespace ringlet::models {
 

@@ -7,6 +7,17 @@
 
 namespace ringlet::models {
 
+/// Ids of the tokens with a role; -1 where the tokenizer has none.
+struct SpecialTokens {
+  std::int32_t cls = -1;
+  std::int32_t sep = -1;
+  std::int32_t pad = -1;
+  std::int32_t unk = -1;
+  std::int32_t mask = -1;
+
+  bool operator==(const SpecialTokens&) const = default;
+};
+
 /// Token ids of one input, and for each its text (BERT's token types).
 struct Encoding {
   std::vector<std::int32_t> ids;

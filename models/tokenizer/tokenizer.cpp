@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/models/tokenizer/tokenizer_model.h"
 
 namespace ringlet::models {
 namespace {
@@ -36,6 +37,10 @@ Tokenizer::Tokenizer(TokenizerModel model)
                  AddedTokenMatcher(model_->added_tokens, true, model_->normalizer)})) {
   set_max_length(model_->max_length);
 }
+
+const SpecialTokens& Tokenizer::special() const { return model_->special; }
+const Vocabulary& Tokenizer::vocabulary() const { return model_->pieces->vocabulary(); }
+std::int64_t Tokenizer::vocab_size() const { return vocabulary().size(); }
 
 void Tokenizer::set_max_length(std::int64_t max_length) {
   const std::int64_t least = model_->post_processor.added(false);

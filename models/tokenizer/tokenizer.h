@@ -11,25 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "ringlet/core/io/file.h"
-#include "ringlet/models/tokenizer/added_tokens.h"
 #include "ringlet/models/tokenizer/normalizer.h"
-#include "ringlet/models/tokenizer/piece_model.h"
 #include "ringlet/models/tokenizer/post_processor.h"
-#include "ringlet/models/tokenizer/pre_tokenizer.h"
 
 namespace ringlet::models {
-
-/// Ids of the tokens with a role; -1 where the tokenizer has none.
-struct SpecialTokens {
-  std::int32_t cls = -1;
-  std::int32_t sep = -1;
-  std::int32_t pad = -1;
-  std::int32_t unk = -1;
-  std::int32_t mask = -1;
-
-  bool operator==(const SpecialTokens&) const = default;
-};
 
 /// Texts stored contiguously without padding: text i is ids[cu_seqlens[i], cu_seqlens[i + 1]).
 struct PackedEncoding {
@@ -53,21 +38,8 @@ struct TokenizerOptions {
   std::int64_t max_length = 512;
 };
 
-/// The contents of a tokenizer.json.
-struct TokenizerModel {
-  Normalizer normalizer = {};
-  PreTokenizer pre_tokenizer = {};
-  std::shared_ptr<const PieceModel> pieces = {};
-  std::vector<AddedToken> added_tokens;
-  PostProcessor post_processor;
-  SpecialTokens special;
-  bool decoder_cleanup = true;
-  /// Python's tokenizer returns token types, which DistilBERT's and XLM-R's classes do not.
-  bool token_types = true;
-  std::int64_t max_length = 0;
-  /// A text that is too long keeps its end instead of its beginning.
-  bool truncate_left = false;
-};
+class Vocabulary;
+struct TokenizerModel;
 
 /// A value, cheap to copy; const members may be called from many threads at once.
 class Tokenizer {
@@ -91,7 +63,8 @@ class Tokenizer {
   /// tokenizer_config.json. Without a class, tokenizer.json is used unchanged and the family of a
   /// vocab.txt is guessed. Keys of the files without effect are appended to `notes`, as
   /// "FILE: 'key'".
-  static Tokenizer from_pretrained(const std::filesystem::path& folder, Notes* notes = nullptr);
+  static Tokenizer from_pretrained(const std::filesystem::path& folder,
+                                   std::vector<std::string>* notes = nullptr);
 
   /// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and, for WordPiece,
   /// vocab.txt, which
@@ -116,10 +89,11 @@ class Tokenizer {
   /// Must be 0 or leave room for the special tokens of a single text, otherwise Error.
   void set_max_length(std::int64_t max_length);
 
-  const SpecialTokens& special() const { return model_->special; }
+  const SpecialTokens& special() const;
   /// Pieces, added tokens included: the rows a model's embedding needs.
-  std::int64_t vocab_size() const { return model_->pieces->vocabulary().size(); }
-  const Vocabulary& vocabulary() const { return model_->pieces->vocabulary(); }
+  std::int64_t vocab_size() const;
+  const Vocabulary& vocabulary() const;
+  /// See models/tokenizer/tokenizer_model.h.
   const TokenizerModel& model() const { return *model_; }
 
  private:

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/tokenizer_model.h"
 
 namespace ringlet::models {
 

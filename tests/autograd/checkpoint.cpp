@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../device.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/random.h"
 
 using namespace ringlet;

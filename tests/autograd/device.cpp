@@ -1,12 +1,9 @@
-#include "ringlet/autograd/functions/device.h"
+#include "ringlet/autograd/functions.h"
 
 #include <doctest/doctest.h>
 
 #include "../delayed_device.h"
 #include "../second_device.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/ops/random.h"
 
 using namespace ringlet;

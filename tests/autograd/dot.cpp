@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

@@ -1,8 +1,8 @@
-#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions.h"
+
+#include "ringlet/autograd/node.h"
 
 #include "check.h"
-#include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/autograd/functions/view.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

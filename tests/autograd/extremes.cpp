@@ -2,12 +2,7 @@
 #include <functional>
 
 #include "../oracle.h"
-#include "ringlet/autograd/functions/cosine_similarity.h"
-#include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/layer_norm.h"
-#include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/autograd/functions/softmax.h"
+#include "ringlet/autograd/functions.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

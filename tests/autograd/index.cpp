@@ -1,7 +1,6 @@
-#include "ringlet/autograd/functions/index.h"
+#include "ringlet/autograd/functions.h"
 
 #include "check.h"
-#include "ringlet/autograd/functions/elementwise.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

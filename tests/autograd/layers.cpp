@@ -1,17 +1,6 @@
 // Numeric gradients of layers, functions of rows and losses.
 #include "check.h"
-#include "ringlet/autograd/functions/attention.h"
-#include "ringlet/autograd/functions/convolution.h"
-#include "ringlet/autograd/functions/cosine_similarity.h"
-#include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/embedding.h"
-#include "ringlet/autograd/functions/layer_norm.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/max_pool.h"
-#include "ringlet/autograd/functions/pooling.h"
-#include "ringlet/autograd/functions/product_cross_entropy.h"
-#include "ringlet/autograd/functions/softmax.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/index.h"
 #include "ringlet/nn/slices.h"
 

@@ -1,9 +1,8 @@
-#include "ringlet/autograd/functions/matmul.h"
+#include "ringlet/autograd/functions.h"
+
+#include "ringlet/autograd/node.h"
 
 #include "check.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/packed_linear.h"
-#include "ringlet/autograd/functions/random.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

@@ -3,9 +3,7 @@
 
 #include <cmath>
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

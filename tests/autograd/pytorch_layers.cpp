@@ -2,18 +2,8 @@
 #include <cmath>
 
 #include "pytorch.h"
-#include "ringlet/autograd/functions/attention.h"
-#include "ringlet/autograd/functions/convolution.h"
-#include "ringlet/autograd/functions/cosine_similarity.h"
-#include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/embedding.h"
-#include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/layer_norm.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/max_pool.h"
-#include "ringlet/autograd/functions/pooling.h"
-#include "ringlet/autograd/functions/softmax.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/core/ops/relative_position.h"
 
 using namespace ringlet;
 using namespace ringlet::autograd;

@@ -7,10 +7,9 @@
 
 #include "../delayed_device.h"
 #include "ringlet/autograd/checkpoint.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/packed_linear.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/random.h"
 
 using namespace ringlet;

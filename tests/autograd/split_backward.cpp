@@ -4,9 +4,7 @@
 
 #include "../device.h"
 #include "ringlet/autograd/checkpoint.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/random.h"
 

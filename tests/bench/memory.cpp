@@ -9,6 +9,7 @@
 #include "../delayed_device.h"
 #include "../device.h"
 #include "ringlet/bench/runner.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/optimizer/update_rules.h"

@@ -10,6 +10,7 @@
 #include "ringlet/bench/runner.h"
 #include "ringlet/bench/timed_ranks.h"
 #include "ringlet/comm/launch.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/io/json.h"
 #if defined(RINGLET_TESTS_NCCL)
 #include "../fake_nccl.h"

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "ranks.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 

@@ -486,7 +486,7 @@ TEST_CASE("nccl: a replay waits on the device for what other streams were given 
       [&](const Group& group) {
         const RankGraph own(group);
         const Tensor y = zeros({100}, DType::f32, own.device);
-        const Stream beside(own.device);
+        const SideStream beside(own.device);
         streams::Point held;
         Work work;
         {
@@ -495,7 +495,7 @@ TEST_CASE("nccl: a replay waits on the device for what other streams were given 
           work = group.all_reduce(y);
         }
         own.graph->replay();
-        const Event replayed(own.device);
+        const StreamEvent replayed(own.device);
         replayed.record();
         const auto end = std::chrono::steady_clock::now() + 200ms;
         while (std::chrono::steady_clock::now() < end && !replayed.done())

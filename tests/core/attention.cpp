@@ -11,6 +11,7 @@
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
+#include "ringlet/core/ops/relative_position.h"
 #include "threads.h"
 
 using namespace ringlet;
@@ -262,7 +263,7 @@ TEST_CASE("some heads of a layer have the dropout of these heads in the whole la
     AttentionOptions options{.heads = heads, .dropout = {.p = 0.3f, .seed = 8, .site = 2}};
     const AttentionOutput whole = attention(qkv, cu_seqlens, options);
     const Tensor whole_grad =
-        attention_backward(grad, qkv, whole, cu_seqlens, options, Accumulator{});
+        attention_backward(grad, qkv, whole, cu_seqlens, options, GradientSink{});
     options.heads = 2;
     for (options.first_head = 0; options.first_head < heads; options.first_head += 2) {
       const std::int64_t begin = options.first_head * size, columns = 2 * size;
@@ -275,7 +276,7 @@ TEST_CASE("some heads of a layer have the dropout of these heads in the whole la
       const AttentionOutput part = attention(of_part(qkv), cu_seqlens, options);
       CHECK(values(part.out) == values(narrow(whole.out, 1, begin, columns)));
       const Tensor part_grad = attention_backward(narrow(grad, 1, begin, columns), of_part(qkv),
-                                                  part, cu_seqlens, options, Accumulator{});
+                                                  part, cu_seqlens, options, GradientSink{});
       CHECK(values(part_grad) == values(of_part(whole_grad)));
     }
   }

@@ -28,7 +28,7 @@ ResultBits result_bits(const Tensor& x) {
 }
 
 Tensor edged_values(std::uint64_t seed, DType dtype, Device device) {
-  Generator generator{.seed = seed};
+  RandomGenerator generator{.seed = seed};
   auto x = uniform({12, 75}, -2, 2, DType::f32, Device{}, generator).to_vector();
   const float edges[] = {0.f, -0.f, 0x1p-149f, -0x1p-140f, 0x1p127f, INFINITY, -INFINITY, 1.f};
   for (std::size_t i = 0; i < std::size(edges); ++i) x[i + 7 * seed] = edges[i];

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "ringlet/core/device/backend.h"
+
 #include "../device.h"
 #include "fake_backend.h"
 

@@ -91,7 +91,7 @@ TEST_CASE("uniform and normal have the moments they should") {
 }
 
 TEST_CASE("draws are seeded, differ from call to call and are the same in every dtype") {
-  Generator a{.seed = 1}, b{.seed = 1};
+  RandomGenerator a{.seed = 1}, b{.seed = 1};
   const Tensor first = normal({7}, 0, 1, DType::f64, {}, a);
   CHECK(normal({7}, 0, 1, DType::f32, {}, b).to_vector() == first.to_vector());
   CHECK(normal({7}, 0, 1, DType::f64, {}, a).to_vector() != first.to_vector());
@@ -105,11 +105,11 @@ TEST_CASE("draws are seeded, differ from call to call and are the same in every 
 TEST_CASE("draws on every device are the CPU's, but for the last bits of sines and cosines") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const auto flat = [=](Device device) {
-      Generator generator{5, 3, 1};
+      RandomGenerator generator{5, 3, 1};
       return uniform({1003}, 0.1, 0.7, dtype, device, generator);
     };
     const auto bell = [=](Device device) {
-      Generator generator{5, 3, 1};
+      RandomGenerator generator{5, 3, 1};
       return normal({1003}, 0.5, 2, dtype, device, generator);
     };
     check_close(flat(default_device()), flat(Device{}), 0);

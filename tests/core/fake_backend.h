@@ -6,7 +6,7 @@
 namespace ringlet {
 
 /// `count` devices; without any it reports the reason.
-class FakeBackend : public Backend {
+class FakeBackend : public DeviceBackend {
  public:
   explicit FakeBackend(int count) : count_(count) { set_backend(DeviceType::cuda, this); }
   ~FakeBackend() override { set_backend(DeviceType::cuda, nullptr); }
@@ -15,12 +15,12 @@ class FakeBackend : public Backend {
 
   int device_count() const override { return count_; }
   std::string why_none() const override { return "the driver is too old"; }
-  Block allocate(Device, std::size_t) override { return {}; }
-  void release(Device, const Block&) override {}
+  MemoryBlock allocate(Device, std::size_t) override { return {}; }
+  void release(Device, const MemoryBlock&) override {}
   void copy(void*, Device, const void*, Device, std::size_t) override {}
   void synchronize(Device) override { ++synchronized; }
   MemoryStats memory(Device) const override { return {}; }
-  void count_sidecar(Device, const Block&, std::ptrdiff_t) override {}
+  void count_sidecar(Device, const MemoryBlock&, std::ptrdiff_t) override {}
   void reset_peak(Device) override {}
   void set_limit(Device, std::size_t) override {}
 

@@ -6,6 +6,7 @@
 
 #include "../delayed_device.h"
 #include "../device.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/device_time.h"
 
 using namespace ringlet;

@@ -22,7 +22,7 @@ namespace {
 std::size_t kept_bytes() { return memory_stats({}).sidecars; }
 
 Floats kept(const Tensor& x, const Tensor& weight) {
-  return linear(x, weight, {}, Weight::kept).to_vector();
+  return linear(x, weight, {}, WeightUse::kept).to_vector();
 }
 
 // The product with a copy of the weight, which has no cached form.
@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(OnCpu,
         const Floats activated = linear_gelu(x, weight, bias, pre).to_vector();
         for (int use = 0; use < 3; ++use) {
           CHECK(kept(x, weight) == expected);
-          CHECK(linear_gelu(x, weight, bias, kept_pre, Weight::kept).to_vector() == activated);
+          CHECK(linear_gelu(x, weight, bias, kept_pre, WeightUse::kept).to_vector() == activated);
           CHECK(kept_pre.to_vector() == pre.to_vector());
         }
         CHECK((kept_bytes() > 0) == (s.m * s.n * s.k > 0));
@@ -101,12 +101,12 @@ TEST_CASE_FIXTURE(
     const Tensor x = normal({2, 64}), half = x.to(DType::bf16);
     linear(x, weight);
     linear(x, weight);
-    linear(x, weight, {}, Weight::kept);
+    linear(x, weight, {}, WeightUse::kept);
     CHECK(kept_bytes() == 0);
-    linear(x, weight, {}, Weight::kept);
+    linear(x, weight, {}, WeightUse::kept);
     const std::size_t once = kept_bytes();
     CHECK(once >= weight.nbytes());
-    linear(x, weight, {}, Weight::kept);
+    linear(x, weight, {}, WeightUse::kept);
     CHECK(kept_bytes() == once);
     for (int use = 0; use < 3; ++use) CHECK(kept(half, weight) == fresh(half, weight));
     CHECK(kept_bytes() >= once + weight.nbytes() / 2);  // another form
@@ -115,7 +115,7 @@ TEST_CASE_FIXTURE(
     weight.fill_(1);
     CHECK(kept_bytes() == 0);
     CHECK(memory_stats({}).allocated + both <= in_use);
-    for (int use = 0; use < 2; ++use) linear(x, weight, {}, Weight::kept);
+    for (int use = 0; use < 2; ++use) linear(x, weight, {}, WeightUse::kept);
     CHECK(kept_bytes() == once);
   }
   CHECK(kept_bytes() == 0);

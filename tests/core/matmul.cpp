@@ -186,7 +186,8 @@ TEST_CASE(
       const std::int64_t m = 40, n = 48;
       const Tensor x = normal({m, k}).to(DType::bf16), weight = normal({n, k});
       const Tensor bias = normal({n}, 0, 30);  // the largest part of the result
-      const Floats y = linear(x, weight, bias, kept ? Weight::kept : Weight::changing).to_vector();
+      const Floats y =
+          linear(x, weight, bias, kept ? WeightUse::kept : WeightUse::changing).to_vector();
       const auto a = x.to_vector<double>(), b = weight.to(DType::bf16).to_vector<double>();
       const auto offset = bias.to_vector<double>();
       const double bias_unit = x.device().type == DeviceType::cpu ? 0 : kBF16;

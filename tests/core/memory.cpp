@@ -39,8 +39,8 @@ class LittleRoom {
 
 TEST_CASE("where the system has no room for a mapping of the usual size, a smaller one serves") {
   const Device device = Device::parse("cpu:8");  // used by no other test
-  Backend& cpu = backend(DeviceType::cpu);
-  Block first, last;
+  DeviceBackend& cpu = backend(DeviceType::cpu);
+  MemoryBlock first, last;
   MemoryStats one, refused;
   {
     const LittleRoom room(24 * kMebibyte);
@@ -72,7 +72,7 @@ TEST_CASE("where the system has no room for a mapping of the usual size, a small
   cpu.release(device, last);
   CHECK(memory_stats(device).allocated == 0);
 
-  const Block usual = cpu.allocate(device, 7 * kMebibyte);  // there is memory again
+  const MemoryBlock usual = cpu.allocate(device, 7 * kMebibyte);  // there is memory again
   CHECK(memory_stats(device).reserved == (10 + 32) * kMebibyte);
   cpu.release(device, usual);
 }
@@ -80,7 +80,7 @@ TEST_CASE("where the system has no room for a mapping of the usual size, a small
 TEST_CASE(
     "a block that a memory limit refuses is not counted, and smaller blocks are still allocated") {
   const Device device = Device::parse("cpu:9");  // used by no other test
-  Backend& cpu = backend(DeviceType::cpu);
+  DeviceBackend& cpu = backend(DeviceType::cpu);
   set_memory_limit(device, 8 * kMebibyte);
   CHECK_THROWS_WITH_AS(cpu.allocate(device, 9 * kMebibyte),
                        "[allocate] 9437184 bytes on cpu:9: 0 are in use, the limit is 8388608",
@@ -92,7 +92,7 @@ TEST_CASE(
   CHECK(none.limit == 8 * kMebibyte);
   cpu.release({}, cpu.allocate({}, 9 * kMebibyte));  // no limit of another device
 
-  const Block all = cpu.allocate(device, 8 * kMebibyte);
+  const MemoryBlock all = cpu.allocate(device, 8 * kMebibyte);
   CHECK_THROWS_WITH_AS(cpu.allocate(device, 1),
                        "[allocate] 64 bytes on cpu:9: 8388608 are in use, the limit is 8388608",
                        Error);

@@ -81,7 +81,7 @@ TEST_CASE("each thread has a generator, and a guard puts it back") {
 }
 
 TEST_CASE("every tensor of a step draws from a key of its own") {
-  Generator generator{.seed = 1};
+  RandomGenerator generator{.seed = 1};
   const PhiloxKey first = generator.next_key();
   CHECK_FALSE(same(first, generator.next_key()));
   generator.set_step(0);
@@ -97,7 +97,7 @@ TEST_CASE("draws and dropout are these bits on every instruction set") {
       h = (h ^ static_cast<std::uint64_t>(x.bytes()[i])) * 0x100000001b3;
     return h;
   };
-  Generator generator{.seed = 7};
+  RandomGenerator generator{.seed = 7};
   const Tensor x = uniform({67, 45}, -1, 1, DType::f32, {}, generator);
   CHECK(hash(x) == 13083690321300874760u);
   CHECK(hash(dropout(x, {.p = 0.3f, .seed = 7, .step = 2, .site = 3})) == 6849598898133491431u);

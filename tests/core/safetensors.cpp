@@ -1,5 +1,7 @@
 #include "ringlet/core/io/safetensors.h"
 
+#include "ringlet/core/io/file.h"
+
 #include "../files.h"
 #include "../oracle.h"
 

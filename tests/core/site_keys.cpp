@@ -68,11 +68,11 @@ std::vector<Draw> draws() {
 }  // namespace
 
 TEST_CASE("every op draws under the key that lies on its device when it runs") {
-  const GeneratorGuard guard(Generator{3, 5, 0});
+  const GeneratorGuard guard(RandomGenerator{3, 5, 0});
   const std::vector<Draw> all = draws();
   SiteKeys keys(default_device());
   keys.fill(3, 5);
-  Generator with_keys{3, 5, 0};
+  RandomGenerator with_keys{3, 5, 0};
   with_keys.keys = &keys;
   const DropoutKey key = with_keys.dropout_key(0.5f, 7);
   REQUIRE(key.at != nullptr);
@@ -92,7 +92,7 @@ TEST_CASE("every op draws under the key that lies on its device when it runs") {
 TEST_CASE("a site's key keeps its place, and new sites come beside it") {
   SiteKeys keys(default_device());
   keys.fill(1, 1);
-  Generator generator{1, 1, 0};
+  RandomGenerator generator{1, 1, 0};
   generator.keys = &keys;
   const auto mask = [&](std::uint32_t site) {
     return dropout(ones({2, 64}), generator.dropout_key(0.5f, site)).to_vector();

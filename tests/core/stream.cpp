@@ -10,8 +10,8 @@ using Floats = std::vector<float>;
 namespace {
 
 /// x + 1, enqueued on `side` after the current stream's work so far; may free x there.
-Tensor add_one(Tensor& x, const Stream& side, bool frees = false) {
-  const Event ready(default_device());
+Tensor add_one(Tensor& x, const SideStream& side, bool frees = false) {
+  const StreamEvent ready(default_device());
   ready.record();
   const StreamGuard on(side);
   ready.make_wait();
@@ -24,8 +24,8 @@ Tensor add_one(Tensor& x, const Stream& side, bool frees = false) {
 
 TEST_CASE("events order the work of two streams") {
   const Device device = default_device();
-  const Stream side(device);
-  const Event done(device);
+  const SideStream side(device);
+  const StreamEvent done(device);
   for (int i = 0; i < 4; ++i) {
     Tensor x = full({1000}, i);
     const Tensor y = add_one(x, side);
@@ -41,7 +41,7 @@ TEST_CASE("events order the work of two streams") {
 }
 
 TEST_CASE("memory that another stream has read is used again after the read") {
-  const Stream side(default_device());
+  const SideStream side(default_device());
   for (int i = 0; i < 4; ++i) {
     Tensor x = full({1000}, i);
     Tensor y = add_one(x, side, /*frees=*/true);

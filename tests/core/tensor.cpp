@@ -115,10 +115,10 @@ TEST_CASE_FIXTURE(OnCpu, "a forked child leaves its parent's memory alone") {
 
 TEST_CASE("memory that was freed is given out again, free neighbours as one") {
   const Device device = Device::parse("cpu:6");  // used by no other test
-  Backend& cpu = backend(DeviceType::cpu);
-  const Block first = cpu.allocate(device, 4096);
+  DeviceBackend& cpu = backend(DeviceType::cpu);
+  const MemoryBlock first = cpu.allocate(device, 4096);
   cpu.release(device, first);
-  const Block again = cpu.allocate(device, 4096);
+  const MemoryBlock again = cpu.allocate(device, 4096);
   CHECK(again.data == first.data);
   const std::uint64_t mapped = memory_stats(device).system_allocations;
   CHECK(mapped == 1);
@@ -131,10 +131,10 @@ TEST_CASE("memory that was freed is given out again, free neighbours as one") {
   // Together they fill the segment: only both merged have enough room.
   const std::size_t half = (memory_stats(device).reserved - again.nbytes) / 2;
   for (const bool left_first : {true, false}) {
-    const Block left = cpu.allocate(device, half), right = cpu.allocate(device, half);
+    const MemoryBlock left = cpu.allocate(device, half), right = cpu.allocate(device, half);
     cpu.release(device, left_first ? left : right);
     cpu.release(device, left_first ? right : left);
-    const Block both = cpu.allocate(device, 2 * half);
+    const MemoryBlock both = cpu.allocate(device, 2 * half);
     CHECK(both.data == std::min(left.data, right.data));
     CHECK(memory_stats(device).system_allocations == mapped);
     cpu.release(device, both);
@@ -147,13 +147,13 @@ TEST_CASE("memory is private until the process has peers, then they can map it")
   const auto in_a_child = [](const auto& holds) {
     CHECK(exit_code_of([&] { return holds() ? 0 : 1; }) == 0);
   };
-  Backend& cpu = backend(DeviceType::cpu);
+  DeviceBackend& cpu = backend(DeviceType::cpu);
   const Device device = Device::parse("cpu:5");  // used by no other test
   in_a_child([&] {
-    const Block before = cpu.allocate(device, 4096);
+    const MemoryBlock before = cpu.allocate(device, 4096);
     cpu.release(device, cpu.allocate(device, 8192));  // private, and free
     cpu::share_memory();
-    const Block after = cpu.allocate(device, 8192);
+    const MemoryBlock after = cpu.allocate(device, 8192);
     return before.fd < 0 && cpu.descriptor(device, before) < 0 && after.fd >= 0 &&
            cpu.descriptor(device, after) == after.fd;
   });
@@ -170,7 +170,7 @@ TEST_CASE("memory is private until the process has peers, then they can map it")
 TEST_CASE_FIXTURE(OnCpu, "a block's descriptor, mapped again, shows its bytes") {
   cpu::share_memory();
   const Tensor x = arange(0, 5000, 1, DType::i32);
-  const Block& block = x.storage()->block();
+  const MemoryBlock& block = x.storage()->block();
   REQUIRE(block.fd >= 0);
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t before = block.fd_offset % page;

@@ -154,7 +154,7 @@ TEST_CASE_FIXTURE(OnCpu, "AMX gives the bits of the emulated tiles") {
     MESSAGE("skipped: no AMX here, or RINGLET_ISA names another set");
     return;
   }
-  const GeneratorGuard seeded(Generator{5, 0, 0});
+  const GeneratorGuard seeded(RandomGenerator{5, 0, 0});
   for (const auto& form : kForms) {
     const Tensor a = stored_normal(67, 200, form.trans_a);
     const Tensor b = stored_normal(200, 45, form.trans_b);

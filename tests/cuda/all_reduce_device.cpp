@@ -54,13 +54,13 @@ std::vector<std::vector<T>> inputs_of(int ranks, std::int64_t n, std::uint64_t s
   return inputs;
 }
 
-comm::Algorithm on_cpu(Route route) {
-  return route == Route::ring ? comm::Algorithm::ring : comm::Algorithm::direct;
+comm::Algorithm on_cpu(CombineRoute route) {
+  return route == CombineRoute::ring ? comm::Algorithm::ring : comm::Algorithm::direct;
 }
 
 template <class T>
 void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp op, int skew = 0) {
-  for (const Route route : {Route::ring, Route::direct}) {
+  for (const CombineRoute route : {CombineRoute::ring, CombineRoute::direct}) {
     CAPTURE(name(dtype_of<T>()));
     CAPTURE(static_cast<int>(route));
     CAPTURE(size);
@@ -128,8 +128,8 @@ TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new da
   VirtualRanks ranks(default_device(), 4);
   OnDevice<float> device(inputs_of<float>(4, n, 0), 0);
   const auto graph = capture(default_device(), [&] {
-    ranks.all_reduce(device.data(), edges_of(n, 4), DType::f32, Route::ring);
-    ranks.all_reduce(device.data(), edges_of(n, 4), DType::f32, Route::direct);
+    ranks.all_reduce(device.data(), edges_of(n, 4), DType::f32, CombineRoute::ring);
+    ranks.all_reduce(device.data(), edges_of(n, 4), DType::f32, CombineRoute::direct);
   });
   for (std::uint64_t seed = 1; seed < 4; ++seed) {
     const auto inputs = inputs_of<float>(4, n, seed);
@@ -145,7 +145,7 @@ TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new da
 
 TEST_CASE("cuda: on a GPU, a rank without a launch ends the others, and is named") {
   if (skipped()) return;
-  for (const Route route : {Route::ring, Route::direct}) {
+  for (const CombineRoute route : {CombineRoute::ring, CombineRoute::direct}) {
     VirtualRanks ranks(default_device(), 2);
     const OnDevice<float> device(inputs_of<float>(2, 1000, 1), 0);
     const auto plan = plan_all_reduce(route, edges_of(1000, 2), DType::f32, 4);
@@ -154,7 +154,8 @@ TEST_CASE("cuda: on a GPU, a rank without a launch ends the others, and is named
     const char* line = "[all_reduce] rank 0 waited too long for rank 1 in step 0, segment 0";
     CHECK_THROWS_WITH_AS(ranks.synchronize(), line, Error);
     CHECK_THROWS_WITH_AS(
-        ranks.all_reduce(device.data(), edges_of(1000, 2), DType::f32, Route::direct), line, Error);
+        ranks.all_reduce(device.data(), edges_of(1000, 2), DType::f32, CombineRoute::direct), line,
+        Error);
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("cuda: on a GPU, blocks that cannot all run at once are refused") {
   const std::int64_t n = 100'000'000;
   const Tensor data = empty({16});  // never read
   void* const both[] = {const_cast<std::byte*>(data.bytes()), const_cast<std::byte*>(data.bytes())};
-  const auto plan = plan_all_reduce(Route::direct, edges_of(n, 2), DType::f32, 100'000);
+  const auto plan = plan_all_reduce(CombineRoute::direct, edges_of(n, 2), DType::f32, 100'000);
   CHECK_THROWS_AS(
       all_reduce(ranks.view(both), plan, DType::f32, CombineOp::sum, 1, 2, 1, default_device()),
       Error);
@@ -178,7 +179,7 @@ TEST_CASE("cuda: an in-kernel all-reduce refuses what it cannot do, before it ru
   view.ranks = 2;
   view.error = &error;
   view.data[0] = elements, view.data[1] = elements + 16;
-  const auto plan = plan_all_reduce(Route::ring, edges_of(16, 2), DType::f32, 1);
+  const auto plan = plan_all_reduce(CombineRoute::ring, edges_of(16, 2), DType::f32, 1);
   const auto line = [&](DType dtype, CombineOp op, double scale, int launched,
                         double seconds) -> std::string {
     try {

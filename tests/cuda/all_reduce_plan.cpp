@@ -11,7 +11,7 @@ using namespace ringlet::cuda;
 
 TEST_CASE("cuda: a plan has as many blocks as there is work for, and chunks to share it evenly") {
   const auto plan = [](std::int64_t n) {
-    return plan_all_reduce(Route::direct, edges_of(n, 2), 8, 1024, 4096);
+    return plan_all_reduce(CombineRoute::direct, edges_of(n, 2), 8, 1024, 4096);
   };
   CHECK(plan(1).blocks == 1);
   CHECK(plan(1).chunk == 16);
@@ -27,7 +27,7 @@ TEST_CASE("cuda: a plan has as many blocks as there is work for, and chunks to s
 
 TEST_CASE("cuda: a plan refuses edges that no even pieces have") {
   const auto plan = [](std::vector<std::int64_t> edges) {
-    plan_all_reduce(Route::ring, edges, 1, 16, 16);
+    plan_all_reduce(CombineRoute::ring, edges, 1, 16, 16);
   };
   CHECK_NOTHROW(plan({0, 16, 16, 20, 20}));
   CHECK_THROWS_AS(plan({0, 8, 20}), Error);

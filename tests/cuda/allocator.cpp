@@ -54,7 +54,7 @@ struct Allocating {
   HostSegments source{capacity};
   CachingAllocator allocator{{DeviceType::cuda, 0}, source, exact};
 
-  Block allocate(std::size_t nbytes) { return allocator.allocate(nbytes, &first_stream); }
+  MemoryBlock allocate(std::size_t nbytes) { return allocator.allocate(nbytes, &first_stream); }
   std::string message_of(std::size_t nbytes) {
     try {
       allocate(nbytes);
@@ -70,14 +70,14 @@ using Exact = Allocating<64 * kMebibyte, true>;
 
 TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
                   "a released block is used again, by its own stream alone") {
-  const Block a = allocate(1000);
+  const MemoryBlock a = allocate(1000);
   CHECK(a.nbytes == 1024);
   CHECK(reinterpret_cast<std::uintptr_t>(a.data) % CachingAllocator::kAlignment == 0);
   CHECK(allocator.stream_of(a) == &first_stream);
   allocator.release(a);
-  const Block other = allocator.allocate(1000, &second_stream);
+  const MemoryBlock other = allocator.allocate(1000, &second_stream);
   CHECK(other.data != a.data);
-  const Block again = allocate(1024);
+  const MemoryBlock again = allocate(1024);
   CHECK(again.data == a.data);
   CHECK(source.asked == 2);
   allocator.release(again);
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
 }
 
 TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>, "blocks of nothing have an address of their own") {
-  const Block a = allocate(0), b = allocate(0);
+  const MemoryBlock a = allocate(0), b = allocate(0);
   CHECK(a.data != b.data);
   CHECK(a.nbytes == CachingAllocator::kAlignment);
 }
@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(Allocating<256 * kMebibyte>,
                   "segments by size: small, middle, large; a step that repeats asks for nothing") {
   std::size_t reserved = 0;
   for (int step = 0; step < 3; ++step) {
-    std::vector<Block> blocks;
+    std::vector<MemoryBlock> blocks;
     for (const std::size_t nbytes : {std::size_t{512}, kMebibyte, kMebibyte + 1, 10 * kMebibyte,
                                      10 * kMebibyte + 1, 33 * kMebibyte})
       blocks.push_back(allocate(nbytes));
@@ -104,7 +104,7 @@ TEST_CASE_FIXTURE(Allocating<256 * kMebibyte>,
     if (step == 0) reserved = allocator.stats().reserved;
     CHECK(allocator.stats().reserved == reserved);
     CHECK(source.asked == 4);
-    for (const Block& block : blocks) allocator.release(block);
+    for (const MemoryBlock& block : blocks) allocator.release(block);
   }
   CHECK(allocator.stats().system_allocations == 4);
   CHECK(allocator.stats().allocations == 18);
@@ -112,13 +112,13 @@ TEST_CASE_FIXTURE(Allocating<256 * kMebibyte>,
 
 TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
                   "released neighbours become one, so a whole segment can be freed") {
-  std::vector<Block> blocks;
+  std::vector<MemoryBlock> blocks;
   for (int i = 0; i < 4; ++i) blocks.push_back(allocate(kMebibyte / 2));
   CHECK(source.asked == 1);
   for (const int i : {1, 3, 2}) allocator.release(blocks[static_cast<std::size_t>(i)]);
   allocator.trim();
   CHECK(source.used == 2 * kMebibyte);  // the first block is in use
-  const Block joined = allocate(kMebibyte);
+  const MemoryBlock joined = allocate(kMebibyte);
   CHECK(joined.data == blocks[1].data);
   allocator.release(joined);
   allocator.release(blocks[0]);
@@ -128,7 +128,7 @@ TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
 }
 
 TEST_CASE_FIXTURE(Exact, "exact blocks are as long as was asked for, and go back at once") {
-  const Block a = allocate(1536), b = allocate(0);
+  const MemoryBlock a = allocate(1536), b = allocate(0);
   CHECK(a.nbytes == 1536);
   CHECK(source.used == 1537);
   allocator.release(a);
@@ -139,13 +139,13 @@ TEST_CASE_FIXTURE(Exact, "exact blocks are as long as was asked for, and go back
 
 TEST_CASE_FIXTURE(Allocating<24 * kMebibyte>,
                   "the limit, and memory that ends, are errors that say what was needed") {
-  const Block a = allocate(12 * kMebibyte);
+  const MemoryBlock a = allocate(12 * kMebibyte);
   CHECK(message_of(16 * kMebibyte) ==
         "[allocate] 16777216 bytes on cuda:0: out of memory, 12582912 are in use and 12582912 held "
         "by this process; 12582912 are free");
   allocator.release(a);
   // Cached memory is freed before an allocation fails.
-  const Block b = allocate(16 * kMebibyte);
+  const MemoryBlock b = allocate(16 * kMebibyte);
   CHECK(source.used == 16 * kMebibyte);
   allocator.set_limit(17 * kMebibyte);
   CHECK(message_of(2 * kMebibyte) ==
@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(Allocating<24 * kMebibyte>,
 }
 
 TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>, "peaks, and sidecars beside them") {
-  const Block a = allocate(4096);
+  const MemoryBlock a = allocate(4096);
   allocator.release(allocate(8192));
   allocator.count_sidecar(4096);
   allocator.count_sidecar(-4096);
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>, "peaks, and sidecars beside them")
 TEST_CASE_FIXTURE(Allocating<1024 * kMebibyte>,
                   "thousands of blocks never overlap, and all of them come back") {
   std::mt19937 random(7);
-  std::vector<Block> live;
+  std::vector<MemoryBlock> live;
   std::map<std::byte*, std::byte*> taken;  // begin to end
   std::size_t in_use = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -184,7 +184,7 @@ TEST_CASE_FIXTURE(Allocating<1024 * kMebibyte>,
       continue;
     }
     const std::size_t nbytes = std::size_t{1} << random() % 24;
-    const Block block =
+    const MemoryBlock block =
         allocator.allocate(nbytes, random() % 2 == 0 ? &first_stream : &second_stream);
     REQUIRE(block.nbytes >= nbytes);
     const auto next = taken.lower_bound(block.data);
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(Allocating<1024 * kMebibyte>,
     REQUIRE(allocator.stats().reserved == source.used);
     live.push_back(block);
   }
-  for (const Block& block : live) allocator.release(block);
+  for (const MemoryBlock& block : live) allocator.release(block);
   allocator.trim();
   CHECK(source.used == 0);
 }
@@ -204,16 +204,16 @@ TEST_CASE_FIXTURE(Allocating<1024 * kMebibyte>,
 TEST_CASE_FIXTURE(
     Allocating<64 * kMebibyte>,
     "a capture has memory of its own, which every capture has anew and trim leaves alone") {
-  const Block before = allocate(1000);
+  const MemoryBlock before = allocate(1000);
   std::vector<std::byte*> places[2];
   for (auto& of_capture : places) {
     allocator.begin_capture(&first_stream);
-    const Block a = allocate(1000);
+    const MemoryBlock a = allocate(1000);
     of_capture.push_back(a.data);
     allocator.release(a);
-    const Block again = allocate(700);  // released memory is reused
+    const MemoryBlock again = allocate(700);  // released memory is reused
     CHECK(again.data == a.data);
-    const Block large = allocate(12 * kMebibyte);
+    const MemoryBlock large = allocate(12 * kMebibyte);
     of_capture.push_back(large.data);
     allocator.release(large);
     allocator.release(again);
@@ -226,7 +226,7 @@ TEST_CASE_FIXTURE(
   CHECK(allocator.stats().allocated == before.nbytes);
 
   // No other block gets it while a graph exists, not even the next of its stream.
-  const Block other = allocate(1000);
+  const MemoryBlock other = allocate(1000);
   CHECK(other.data != places[0][0]);
   allocator.release(other);
   allocator.release(before);
@@ -244,9 +244,9 @@ TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
   // Just above and below the limit of small blocks outside a capture.
   for (const std::size_t nbytes : {13 * kMebibyte / 10, 9 * kMebibyte / 10}) {
     allocator.begin_capture(&first_stream);
-    std::vector<Block> live;
+    std::vector<MemoryBlock> live;
     for (int i = 0; i < 30; ++i) live.push_back(allocate(nbytes));
-    for (const Block& block : live) allocator.release(block);
+    for (const MemoryBlock& block : live) allocator.release(block);
     allocator.add_graph();
     CHECK(allocator.end_capture() == 0);
     CHECK(allocator.stats().graphs == 40 * kMebibyte);
@@ -255,15 +255,15 @@ TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
 
 TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
                   "a block from before a capture may be released in it, and belongs to no graph") {
-  const Block before = allocate(1000);
+  const MemoryBlock before = allocate(1000);
   allocator.begin_capture(&first_stream);
   allocator.release(before);
-  const Block inside = allocate(1000);
+  const MemoryBlock inside = allocate(1000);
   CHECK(inside.data != before.data);
   CHECK(allocator.end_capture() == inside.nbytes);  // it outlives the capture
   // Its later release does not count for another capture's blocks.
   allocator.begin_capture(&first_stream);
-  const Block next = allocate(1000);
+  const MemoryBlock next = allocate(1000);
   CHECK(next.data != inside.data);
   allocator.release(inside);
   CHECK(allocator.end_capture() == next.nbytes);
@@ -277,8 +277,8 @@ TEST_CASE_FIXTURE(
   allocator.begin_capture(&first_stream);
   CHECK_THROWS_WITH_AS(allocator.begin_capture(&second_stream),
                        "[graph] work of cuda:0 is being captured already", Error);
-  const Block other_stream = allocator.allocate(1000, &second_stream);
-  Block other_thread;
+  const MemoryBlock other_stream = allocator.allocate(1000, &second_stream);
+  MemoryBlock other_thread;
   std::thread([&] { other_thread = allocate(1000); }).join();
   CHECK(allocator.stats().graphs == 0);
   CHECK(allocator.end_capture() == 0);
@@ -296,14 +296,14 @@ TEST_CASE_FIXTURE(
                        "[graph] no work of cuda:0 is being captured", Error);
   allocator.begin_capture(&first_stream);
   allocator.join_capture(&second_stream);
-  const Block own = allocate(1000);
+  const MemoryBlock own = allocate(1000);
   allocator.release(own);
-  const Block branch = allocator.allocate(1000, &second_stream);
+  const MemoryBlock branch = allocator.allocate(1000, &second_stream);
   CHECK(branch.data != own.data);
   CHECK(allocator.is_of_graphs(branch));
   CHECK(allocator.end_capture() == branch.nbytes);
   allocator.release(branch);
-  const Block later = allocator.allocate(1000, &second_stream);
+  const MemoryBlock later = allocator.allocate(1000, &second_stream);
   CHECK_FALSE(allocator.is_of_graphs(later));
   allocator.release(later);
 }
@@ -321,7 +321,7 @@ TEST_CASE_FIXTURE(
   allocator.begin_capture(&first_stream);
   allocator.release(allocate(512));
   CHECK(allocator.end_capture() == 0);
-  const Block large = allocate(36 * kMebibyte);
+  const MemoryBlock large = allocate(36 * kMebibyte);
   CHECK(source.used == 36 * kMebibyte);
   CHECK(allocator.stats().graphs == 0);
   allocator.release(large);

@@ -6,6 +6,7 @@
 
 #include "attention_bounds.h"
 #include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/relative_position.h"
 
 namespace ringlet {
 
@@ -42,7 +43,7 @@ AttentionResults by_op(const AttentionInputs& in) {
   const auto forward = attention(in.qkv, in.cu_seqlens, in.options);
   results.out = forward.out;
   results.lse = forward.lse;
-  Accumulator accumulator;
+  GradientSink accumulator;
   if (in.options.relative_bias)
     accumulator.out = results.grad_bias =
         full(in.options.relative_bias.shape(), 77, forward.lse.dtype(), in.qkv.device());

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ringlet/core/ops/relative_position.h"
 #include "ringlet/cuda/attention_bias.h"
 
 using namespace ringlet;

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "../train/words.h"
-#include "ringlet/autograd/functions/softmax.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/observer.h"
@@ -17,7 +17,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/nn/arena.h"
-#include "ringlet/nn/dropout.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/nn/replace.h"

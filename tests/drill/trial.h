@@ -35,7 +35,7 @@ inline constexpr std::array<std::string_view, 11> kFaults{
 
 /// Digits under DDP, or a sentence encoder with a layer or a slice of every layer on each rank.
 enum class Job : std::uint8_t { ddp, pipeline, tensor };
-inline constexpr Names<Job, 3> kJobs{"job", {"ddp", "pipeline", "tensor"}};
+inline constexpr EnumNames<Job, 3> kJobs{"job", {"ddp", "pipeline", "tensor"}};
 
 inline constexpr int kRanks = 3;
 inline constexpr std::int64_t kSteps = 8;

@@ -44,6 +44,14 @@ def reached(path):
     return set(standard).union(own, *(reached(other) for other in own))
 
 
+def without_way():
+    """The installed headers to which neither ringlet.h nor a header named in docs/embed.md leads."""
+    page = (pathlib.Path(__file__).parents[2] / "docs/embed.md").read_text()
+    named = {"ringlet.h"} | {"ringlet/" + name for name in re.findall(r"`(?:ringlet/)?([a-z_/]+/[a-z_]+\.h)`", page)}
+    found = set().union(named, *map(reached, named))
+    return sorted(set(map(str, pathlib.Path("ringlet").rglob("*.h"))) - found)
+
+
 def base_of(path):
     return next((base for base in BASES if base in reached(path)), "standard.h")
 
@@ -80,6 +88,7 @@ def main():
         for base in {base_of(path) for path in headers} - {"standard.h"}:
             precompile(f'{standard}#include "{base}"\n', f"{folder}/{pathlib.Path(base).name}")
         found = sum(pool.map(lambda path: errors(path, folder), headers), [])
+    found += [f"{path}: installed, but neither ringlet.h nor docs/embed.md leads there" for path in without_way()]
     print(f"{len(headers)} headers")
     print("\n".join(found))
     sys.exit(bool(found))

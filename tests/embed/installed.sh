@@ -1,5 +1,5 @@
 #!/bin/sh
-# installed.sh headers|all_headers|reference|meson|cmake|shared|subproject BUILD PROJECT: installs BUILD into a
+# installed.sh headers|all_headers|names|reference|meson|cmake|shared|subproject BUILD PROJECT: installs BUILD into a
 # temporary folder. Checks its headers, makes their reference, or builds PROJECT against it and runs
 # its program. With CMake it also builds and runs the program of README.md. `subproject` has the
 # source tree as a subproject of PROJECT instead. Exit code 77: skipped.
@@ -51,6 +51,10 @@ run_shared() {
 case $part in
   headers) python3 "$project/../headers.py" "$include" "$(git -C "$tree" rev-parse HEAD 2>/dev/null)" ;;
   all_headers) python3 "$project/../headers.py" "$include" ;;
+  names)
+    # shellcheck disable=SC2046  # flags are words
+    ${CXX:-c++} -std=c++20 -Wall -Wextra -Werror -fsyntax-only $(pkg-config --cflags ringlet) "$project/../names.cpp"
+    ;;
   reference)
     (cat "$tree/docs/Doxyfile" && echo "OUTPUT_DIRECTORY = $work") | INCLUDE=$include doxygen -
     grep -q "Reads a Sentence Transformers folder" "$work/html/classringlet_1_1models_1_1SentenceEncoder.html"

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ringlet/train/data/lines.h"
 #include "ringlet/train/data/readers.h"
 
 using namespace ringlet;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "oracle_batch.h"
-#include "ringlet/autograd/functions/cosine_similarity.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/index.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/models/losses/multi_loss.h"

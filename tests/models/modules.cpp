@@ -2,7 +2,7 @@
 #include <map>
 
 #include "model_folder.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/models/modules/dense.h"

@@ -5,6 +5,7 @@
 #include "../delayed_device.h"
 #include "../device.h"
 #include "oracle_batch.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/config.h"
 #include "ringlet/models/losses/losses.h"
@@ -15,7 +16,7 @@ using namespace ringlet::models;
 namespace {
 
 std::vector<std::vector<float>> gradients(Loss& loss, const PackedBatch& batch) {
-  const GeneratorGuard seeded(Generator{7, 3, 0});
+  const GeneratorGuard seeded(RandomGenerator{7, 3, 0});
   return bits_of(loss_and_gradients(loss, batch.to(default_device())));
 }
 

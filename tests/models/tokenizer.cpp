@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/models/tokenizer/tokenizer_model.h"
 
 using namespace ringlet;
 using models::Encoding;

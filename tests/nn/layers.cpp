@@ -1,15 +1,11 @@
 #include <doctest/doctest.h>
 
 #include "../autograd/pytorch.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/models/convnet.h"
-#include "ringlet/nn/dropout.h"
-#include "ringlet/nn/embedding.h"
-#include "ringlet/nn/layer_norm.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
-#include "ringlet/nn/max_pool.h"
 
 using namespace ringlet;
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/clone.h"
 

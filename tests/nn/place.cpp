@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../second_device.h"
-#include "ringlet/autograd/functions/device.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/name_pattern.h"

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/lora.h"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../files.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/checkpoint/checkpoint_digests.h"

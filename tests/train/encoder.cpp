@@ -5,7 +5,7 @@
 #include "../files.h"
 #include "graph_device.h"
 #include "results.h"
-#include "ringlet/autograd/functions/cross_entropy.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/models/losses/losses.h"

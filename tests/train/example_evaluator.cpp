@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "ringlet/comm/launch.h"
-#include "ringlet/nn/dropout.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

@@ -4,7 +4,7 @@
 
 #include "../files.h"
 #include "../oracle.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/trainer.h"

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 #include "ringlet/tests/npy.h"
 

@@ -8,8 +8,7 @@
 #include <tuple>
 
 #include "../oracle.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/tensor/random.h"
@@ -54,7 +53,7 @@ struct Recorder final : KernelObserver {
   void after(const char*, const void*, Device) override {}
 
   template <class Args>
-  void keep(const Kernel<Args>& kernel, const void* args, Device device) {
+  void keep(const OpKernel<Args>& kernel, const void* args, Device device) {
     calls.push_back(
         [&kernel, copy = *static_cast<const Args*>(args), device] { kernel(copy, device); });
   }
@@ -329,7 +328,7 @@ TEST_CASE("a step that is checked late takes back itself and those behind it") {
   const nn::Parameter good = bag.add("good", "weight", ones({8192, 1}));
   const nn::Parameter bad = bag.add("bad", "weight", ones({8192, 1}));
   AdamW optimizer(bag, {.lr = 1, .max_grad_norm = 1});
-  const GeneratorGuard guard(Generator{5, 0, 0});
+  const GeneratorGuard guard(RandomGenerator{5, 0, 0});
   const auto take = [&](double value) {
     optimizer.zero_grad();
     give_grad(good, ones({8192, 1}));

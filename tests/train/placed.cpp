@@ -2,9 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "../second_device.h"
-#include "ringlet/autograd/functions/device.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/place.h"
 #include "ringlet/train/optimizer/update_rules.h"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ringlet/tests/files.h"
+#include "ringlet/train/data/lines.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

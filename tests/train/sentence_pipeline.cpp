@@ -27,7 +27,7 @@ namespace {
 
 /// A tiny model of six layers, dropout included.
 models::SentenceEncoder six_layers(models::Architecture architecture, std::uint64_t seed = 5) {
-  const GeneratorGuard seeded(Generator{seed, 0, 0});
+  const GeneratorGuard seeded(RandomGenerator{seed, 0, 0});
   models::EncoderConfig config = tiny::config();
   config.architecture = architecture;
   config.num_hidden_layers = 6;
@@ -516,7 +516,7 @@ TEST_CASE("bf16 under FSDP x pipe: a module after the transformer computes in f3
     const auto run = [&](const comm::Group& group) {
       tiny::Model model;
       const models::SentenceEncoder layers = six_layers(models::Architecture::mpnet);
-      const GeneratorGuard seeded(Generator{7, 0, 0});
+      const GeneratorGuard seeded(RandomGenerator{7, 0, 0});
       model.train(
           {std::make_shared<models::SentenceModules>(
                layers.transformer(), PoolingMode::mean,

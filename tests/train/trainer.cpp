@@ -7,7 +7,7 @@
 
 #include "../files.h"
 #include "../oracle.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/io/file.h"
@@ -397,7 +397,7 @@ TEST_CASE("SGD's updates are those of the optimizer by hand") {
   const auto trained = words::loss(2), by_hand = words::loss(2);
   words_trainer(*trained, arguments).train();
 
-  const GeneratorGuard guard(Generator{arguments.seed, 0, 0});
+  const GeneratorGuard guard(RandomGenerator{arguments.seed, 0, 0});
   SentenceTask task(*by_hand, {words::dataset(24, 2)}, words::tokenizer(),
                     {.batch_size = 4, .seed = arguments.seed});
   Sgd sgd(*by_hand, {.momentum = 0.9, .weight_decay = 0.01, .max_grad_norm = 1});
@@ -534,7 +534,7 @@ TEST_CASE("any module trains on examples, given a collate function and a loss ho
 
 TEST_CASE("with gradient checkpointing the bits are the same, and the peak of memory is lower") {
   const auto trained = [](bool checkpointing, std::vector<float>& weights) {
-    const GeneratorGuard seeded(Generator{7, 0, 0});
+    const GeneratorGuard seeded(RandomGenerator{7, 0, 0});
     models::EncoderConfig config = words::encoder_config(models::Architecture::mpnet);
     config.num_hidden_layers = 6;
     const models::SentenceEncoder encoder(config, words::tokenizer());

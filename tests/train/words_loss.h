@@ -3,13 +3,7 @@
 
 #include <memory>
 
-#include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/embedding.h"
-#include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/random.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/tests/train/results.h"

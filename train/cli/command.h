@@ -45,7 +45,7 @@ struct Option {
   bool is_named(const std::string& name) const;
 };
 
-/// The limits of a value: a Range, Names, some texts, any text, or a function that parses it.
+/// The limits of a value: a Range, EnumNames, some texts, any text, or a function that parses it.
 struct OneOf {
   std::vector<std::string_view> texts;
 };
@@ -61,7 +61,7 @@ inline std::int64_t parse(Range<int> limits, const std::string& text) {
   return parse(Range<std::int64_t>{limits.low, limits.high}, text);
 }
 template <class Enum, std::size_t n>
-Enum parse(const Names<Enum, n>& limits, const std::string& text) {
+Enum parse(const EnumNames<Enum, n>& limits, const std::string& text) {
   return limits.parse(text);
 }
 template <class Parse>

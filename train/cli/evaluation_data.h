@@ -17,7 +17,7 @@
 namespace ringlet::cli {
 
 enum class EvaluatorKind { similarity, binary, accuracy, triplet, retrieval, reranking };
-inline constexpr Names<EvaluatorKind, 6> kEvaluators{
+inline constexpr EnumNames<EvaluatorKind, 6> kEvaluators{
     "evaluator",
     {"embedding-similarity", "binary-classification", "label-accuracy", "triplet",
      "information-retrieval", "reranking"}};

@@ -27,7 +27,7 @@ enum class LossKind {
   batch_hard,
   mse
 };
-inline constexpr Names<LossKind, 11> kLosses{
+inline constexpr EnumNames<LossKind, 11> kLosses{
     "loss",
     {"softmax", "cosine", "cosent", "angle", "mnrl", "symmetric", "triplet", "contrastive",
      "online_contrastive", "batch_hard", "mse"}};

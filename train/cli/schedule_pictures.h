@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ringlet/comm/trace.h"
-#include "ringlet/train/parallel/model/pipeline_simulation.h"
+#include "ringlet/train/parallel/model/pipeline_schedule.h"
 #include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::cli {

@@ -22,6 +22,7 @@
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/report/event_file.h"
 #include "ringlet/train/report/model_card.h"
 #include "ringlet/train/report/progress.h"
 #include "ringlet/train/step/timeline_callback.h"
@@ -42,7 +43,7 @@ models::EncoderConfig new_config(const TrainOptions& options, const models::Toke
 models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer tokenizer) {
   const models::EncoderConfig config = new_config(options, tokenizer);
   const Device device = use_device(options.model);
-  const GeneratorGuard seeded(Generator{options.arguments.seed, 0, 0});
+  const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 0, 0});
   models::SentenceEncoder encoder(config, std::move(tokenizer),
                                   options.model.pooling.value_or(models::Pooling::mean),
                                   options.model.normalize);
@@ -195,7 +196,7 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
   const models::SentenceEncoder encoder =
       plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
   teach(plan.data, options.data.teacher, encoder, group);
-  const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
+  const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});  // the losses' heads
   const Losses losses = make_losses(plan.data, options.data.losses, encoder);
   train::TrainingArguments arguments = training_arguments(options, plan.data);
   arguments.prompts = read_prompts(options.prompts, encoder);

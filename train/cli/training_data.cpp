@@ -12,6 +12,7 @@
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/pipes.h"
+#include "ringlet/train/data/rows.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/evaluators/evaluator.h"
 #include "ringlet/train/evaluators/search/embedding_cache.h"

@@ -6,6 +6,7 @@
 
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/read_options.h"
+#include "ringlet/train/data/rows.h"
 
 namespace ringlet::train {
 

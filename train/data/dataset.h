@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -91,6 +92,9 @@ class TextDataset {
   std::string embeddings_from_;
   FileReport report_;
 };
+
+/// The prompt before each text of a column; that of "" is for all other columns.
+using Prompts = std::map<std::string, std::string>;
 
 using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
 

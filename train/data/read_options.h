@@ -5,11 +5,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "ringlet/train/data/rows.h"
-#include "ringlet/train/data/split_filter.h"
+#include <utility>
+#include <vector>
 
 namespace ringlet::train {
+
+/// (name in the file, name to use instead)
+using Renames = std::vector<std::pair<std::string, std::string>>;
+
+struct SplitChoice {
+  std::string name = {};  // empty: none
+  bool shared = false;    // by several files; those without the column are read as a whole
+};
 
 /// The classes 0, 1 and 2.
 inline constexpr std::array<std::string_view, 3> kNliLabels{"entailment", "neutral",

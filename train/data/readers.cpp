@@ -9,6 +9,8 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/train/data/column_plan.h"
+#include "ringlet/train/data/lines.h"
+#include "ringlet/train/data/split_filter.h"
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::train {

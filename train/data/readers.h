@@ -27,6 +27,8 @@
 
 namespace ringlet::train {
 
+class LineReader;
+
 /// Reads a file; plain, gzip, or in a ZIP archive. The data set is named after it.
 TextDataset read_dataset(const std::filesystem::path& path, const ReadOptions& options = {});
 /// The same from any source of lines.

@@ -7,6 +7,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/train/data/json_object.h"
 #include "ringlet/train/data/rows.h"
+#include "ringlet/train/data/split_filter.h"
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::train {

@@ -11,6 +11,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/data/rows.h"
+#include "ringlet/train/data/split_filter.h"
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::train {

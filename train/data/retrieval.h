@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/train/data/split_filter.h"
+#include "ringlet/train/data/file_report.h"
+#include "ringlet/train/data/read_options.h"
 
 namespace ringlet::train {
 

@@ -12,11 +12,9 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/train/data/file_report.h"
 #include "ringlet/train/data/lines.h"
+#include "ringlet/train/data/read_options.h"
 
 namespace ringlet::train {
-
-/// (name in the file, name to use instead)
-using Renames = std::vector<std::pair<std::string, std::string>>;
 
 /// Parses "premise=sentence1,hypothesis=sentence2". Anything else is InputError.
 Renames parse_renames(std::string_view text);

@@ -19,7 +19,7 @@ enum class Dealing {
   proportional,  ///< every batch of every data set once, in random order
 };
 
-inline constexpr Names<Dealing, 2> kDealings{"dealing", {"round_robin", "proportional"}};
+inline constexpr EnumNames<Dealing, 2> kDealings{"dealing", {"round_robin", "proportional"}};
 
 /// Which rows of a data set form a batch.
 enum class BatchSampler {
@@ -34,7 +34,7 @@ enum class BatchSampler {
   group_by_label,
 };
 
-inline constexpr Names<BatchSampler, 3> kBatchSamplers{
+inline constexpr EnumNames<BatchSampler, 3> kBatchSamplers{
     "batch sampler", {"batch_sampler", "no_duplicates", "group_by_label"}};
 
 struct SamplerOptions {

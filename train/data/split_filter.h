@@ -9,16 +9,12 @@
 #include <string_view>
 
 #include "ringlet/train/data/file_report.h"
+#include "ringlet/train/data/read_options.h"
 
 namespace ringlet::train {
 
 /// The name of the column that a SplitFilter reads.
 inline constexpr const char* kSplitColumn = "split";
-
-struct SplitChoice {
-  std::string name = {};  // empty: none
-  bool shared = false;    // by several files; those without the column are read as a whole
-};
 
 /// Chooses the rows of a split by the column `split`. Without such a column it takes every row;
 /// with one, a choice is needed.

@@ -10,11 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/group.h"
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/sampler.h"
-#include "ringlet/train/data/token_cache.h"
 
 namespace ringlet::train {
 

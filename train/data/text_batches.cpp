@@ -4,6 +4,7 @@
 
 #include "ringlet/train/data/loader.h"
 #include "ringlet/train/data/readers.h"
+#include "ringlet/train/data/token_cache.h"
 
 namespace ringlet::train {
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,9 +11,6 @@
 #include "ringlet/train/data/dataset.h"
 
 namespace ringlet::train {
-
-/// The prompt before each text of a column; that of "" is for all other columns.
-using Prompts = std::map<std::string, std::string>;
 
 /// Four bytes a token. For one thread at a time.
 class TokenCache {

@@ -105,7 +105,7 @@ class GradientNorm {
   struct Ended {
     HostCopy clip;  // undefined where there is no norm
     OptimizerState::Indices updated;
-    Generator generator;  // before
+    RandomGenerator generator;  // before
   };
   static bool holds(const nn::Unit& unit, const autograd::VariableState& leaf) {
     return std::ranges::any_of(unit.parameters, [&](const nn::PlacedParameter& placed) {

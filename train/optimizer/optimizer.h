@@ -3,15 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/module.h"
-#include "ringlet/train/optimizer/gradient_norm.h"
 #include "ringlet/train/optimizer/optimizer_state.h"
-#include "ringlet/train/optimizer/rounded_mirror.h"
-#include "ringlet/train/optimizer/step_plan.h"
+
+namespace ringlet::autograd {
+class SideBranch;
+}
 
 namespace ringlet::train {
 
@@ -19,7 +21,7 @@ namespace ringlet::train {
 /// moments and step count.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -27,58 +29,26 @@ class Optimizer {
   /// step. Throws, with all parameters unchanged, when a gradient is not finite (this check waits
   /// for the device) or when no_sync left one unsummed. Throws too when no backward has run since a
   /// step of this or another optimizer. Two optimizers may alternate, each after its own backward.
-  void step() {
-    if (is_paused()) return;
-    prepare_step();
-    launch_step();
-    finish_step();
-  }
+  void step();
   // step() in separate calls, for pipelining. The work that launch_step enqueues depends only on
   // which parameters have a gradient, and which were updated equally often. A replay of that work
   // takes the step prepared last.
   /// Brings the rate and bias corrections of the coming step to the parameters' device.
-  void prepare_step() {
-    state_.prepare_step();
-    plan_.prepare(state_, [this](std::int64_t step) { return scalars(step); });
-    mirror_.prepare();
-  }
+  void prepare_step();
   /// The prepared step's plan, on which launch_step depends. It holds the bounds of the elements
   /// that are updated, and the address of the rounded copy.
-  std::vector<std::int64_t> plan() const {
-    std::vector<std::int64_t> plan = plan_.bounds();
-    plan.push_back(reinterpret_cast<std::intptr_t>(mirror_.values().bytes()));
-    return plan;
-  }
-  void launch_norm_on(autograd::SideBranch& branch) { norm_.launch_on(branch); }
+  std::vector<std::int64_t> plan() const;
+  void launch_norm_on(autograd::SideBranch& branch);
   /// Norm, clipping and update. Updates nothing if a gradient is not finite; later steps update
   /// nothing either, until check_steps has reported that step.
-  void launch_step() {
-    norm_.launch();
-    const bool mirrored = mirror_.is_current();
-    for (std::size_t i = 0; i < state_.slices().size(); ++i) {
-      const nn::LocalSlice& slice = state_.slices()[i];
-      Run run{slice.data,
-              slice.grad,
-              state_.moments()[i],
-              mirrored ? mirror_.values() : Tensor(),
-              plan_.of_slice(i, norm_.scale().to(slice.data.device())),
-              norm_.slice_blocks(slice)};
-      if (run.scalars.segments.defined()) update(run);
-    }
-    if (mirrored) mirror_.keep();
-    if (const auto& sharding = state_.arena().sharding()) sharding->after_step();
-  }
+  void launch_step();
   /// To be called after a replay of launch_step's work: the parameters count as written.
-  void count_replay() {
-    const bool mirrored = mirror_.is_current();
-    for (const nn::LocalSlice& slice : state_.slices()) slice.data.storage()->bump_version();
-    if (mirrored) mirror_.keep();
-  }
+  void count_replay();
   /// Counts the step; the device may not have begun it yet.
-  void end_step() { norm_.end_step(); }
+  void end_step();
   /// Waits for the norms of the ended steps except the `late` latest. Throws if a gradient was not
   /// finite: that step and later ones have updated nothing, and no longer count.
-  void check_steps(std::size_t late = 0) { norm_.check_steps(late); }
+  void check_steps(std::size_t late = 0);
   void finish_step() {
     end_step();
     check_steps();
@@ -91,10 +61,10 @@ class Optimizer {
 
   double lr() const { return lr_; }
   void set_lr(double lr) { lr_ = lr; }
-  void set_max_grad_norm(double max_norm) { norm_.set_max_norm(max_norm); }
+  void set_max_grad_norm(double max_norm);
   /// Global norm at the last step that was checked, before clipping: block sums in f64, added in a
   /// fixed order. NaN before the first. Without checks, the first call waits for the device.
-  double grad_norm() const { return norm_.checked(); }
+  double grad_norm() const;
 
   using ParameterState = OptimizerState::Named;
   /// The state of every parameter, in the arena's order; no moments if it was never updated.
@@ -122,12 +92,7 @@ class Optimizer {
   };
   /// `max_grad_norm` and `check_finite`: see GradientNorm.
   Optimizer(nn::Module& module, double lr, double max_grad_norm, bool check_finite,
-            std::vector<std::string> moment_names)
-      : module_(module),
-        lr_(lr),
-        state_(module, std::move(moment_names)),
-        norm_(state_, max_grad_norm, check_finite),
-        mirror_(state_.arena()) {}
+            std::vector<std::string> moment_names);
   /// The values of Run::scalars in update() for a segment of parameters at their update number
   /// `step`, counted from 1. Their number is constant.
   virtual std::vector<double> scalars(std::int64_t step) const = 0;
@@ -140,9 +105,8 @@ class Optimizer {
   double lr_;
   const nn::Module* skips_under_ = nullptr;  // its NoSync pauses steps
   OptimizerState state_;
-  StepPlan plan_;
-  GradientNorm norm_;
-  RoundedMirror mirror_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace ringlet::train

@@ -2,6 +2,7 @@
 // the pass that updates them writes, too. Two bytes an element, once a product has wanted them.
 #pragma once
 
+#include "ringlet/core/device/backend.h"
 #include "ringlet/nn/arena.h"
 
 namespace ringlet::train {

@@ -14,7 +14,7 @@ enum class Decay {
   constant,  ///< none
 };
 
-inline constexpr Names<Decay, 3> kDecays{"schedule", {"linear", "cosine", "constant"}};
+inline constexpr EnumNames<Decay, 3> kDecays{"schedule", {"linear", "cosine", "constant"}};
 
 /// ceil(ratio * total_steps); a ratio outside [0, 1] is InputError.
 std::int64_t warmup_steps_of(double ratio, std::int64_t total_steps);

@@ -7,10 +7,28 @@
 //   loss.backward();   // on all devices
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringlet/nn/module.h"
 #include "ringlet/train/parallel/no_sync.h"
-#include "ringlet/train/parallel/replicas.h"
 
 namespace ringlet::train {
+
+class Replicas;
+
+struct DataParallelOptions {
+  /// Counts the seconds of seconds_exchanging(), which takes points in the first device's time.
+  bool timed = false;
+  /// Divides the summed value and gradients by the devices: for a loss that is the mean of its
+  /// device's rows. This includes leaves outside the module. Off, losses divide by the rows of the
+  /// global batch.
+  bool average = false;
+  /// Gets a line where one of the devices and the first do not read each other's memory.
+  std::function<void(const std::string&)> on_note = {};
+};
 
 /// Runs a function of the module on several devices. Backward adds the replicas' gradients to those
 /// of the first device, in the order of the devices. A device adds zero for a parameter that its
@@ -22,8 +40,7 @@ namespace ringlet::train {
 class DataParallel {
  public:
   using Options = DataParallelOptions;
-  DataParallel(nn::Module& module, std::vector<Device> devices, const Options& options = {})
-      : replicas_(std::make_shared<Replicas>(module, std::move(devices), options)) {}
+  DataParallel(nn::Module& module, std::vector<Device> devices, const Options& options = {});
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
@@ -31,21 +48,20 @@ class DataParallel {
   /// device 0 is the module itself. Each value is (), on its device. Returns their sum; its
   /// backward runs on all devices.
   using Part = std::function<Variable(nn::Module& replica, std::size_t d)>;
-  Variable sum(const Part& part) {
-    return replicas_->sum([&](std::size_t d) { return part(*replicas_->modules()[d], d); });
-  }
+  Variable sum(const Part& part);
 
   /// Gradients stay on their devices until the next backward without it.
-  [[nodiscard]] NoSync no_sync() const { return NoSync(*replicas_->modules()[0]); }
+  [[nodiscard]] NoSync no_sync() const { return NoSync(module_); }
   /// In adding up gradients and sending parameters, so far, by the first device's clock, which
   /// computes nothing meanwhile: its waits for slower devices count. Waits for the device; 0 unless
   /// Options::timed.
-  double seconds_exchanging() const { return replicas_->seconds_exchanging(); }
+  double seconds_exchanging() const;
 
  protected:
   const std::shared_ptr<Replicas>& replicas() const { return replicas_; }
 
  private:
+  nn::Module& module_;
   std::shared_ptr<Replicas> replicas_;
 };
 

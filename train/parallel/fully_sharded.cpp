@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ringlet/comm/rows.h"
+#include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/unit_layout.h"
 #include "ringlet/train/parallel/unit_sharding.h"
 
@@ -188,7 +189,7 @@ class Gatherer final : public UnitSharding, public std::enable_shared_from_this<
   void post_forward(nn::Module& module) {
     left(module);
     if (in_backward_) return;  // recomputed: its backward comes next
-    reach_.ran(module);
+    reach_->ran(module);
     const bool keep = autograd::grad_enabled();
     const Place& place = places_.at(&module);
     if (place.layer != kNone && (options_.reshard_after_forward || !keep)) release(place.layer);

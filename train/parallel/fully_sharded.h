@@ -1,7 +1,10 @@
 // FSDP, ZeRO's third stage: parameters, gradients and optimizer state sharded, unit by unit.
 #pragma once
 
-#include "ringlet/train/parallel/strategy.h"
+#include "ringlet/comm/group.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/nn/unit_policy.h"
+#include "ringlet/train/parallel/no_sync.h"
 
 namespace ringlet::train {
 

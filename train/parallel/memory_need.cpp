@@ -4,6 +4,7 @@
 
 #include "ringlet/comm/types.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/place.h"
 
 namespace ringlet::train {
@@ -17,7 +18,7 @@ MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int mom
   std::size_t largest = 0, outside = 0, busiest = 0;
   for (const nn::Unit& unit : arena->units()) {
     const auto numel = static_cast<std::size_t>(unit.end - unit.begin);
-    const comm::Pieces pieces = comm::even_pieces(unit.end - unit.begin, ranks, nn::kNormBlock);
+    const comm::Pieces pieces = comm::even_pieces(unit.end - unit.begin, ranks, kNormBlock);
     for (std::size_t r = 0; r < shards.size(); ++r)
       shards[r] += static_cast<std::size_t>(pieces[r].count);
     // Units outside layers are whole until their backward. A layer's parameters, perhaps rounded to

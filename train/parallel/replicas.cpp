@@ -9,6 +9,7 @@
 #include "ringlet/autograd/node.h"
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/without_link.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/tensor/random.h"
@@ -151,7 +152,7 @@ void Replicas::run(const std::function<void(std::size_t)>& part) {
   send_parameters();
   send_buffers();
   send_settings();
-  Generator generator = default_generator();
+  RandomGenerator generator = default_generator();
   generator.keys = nullptr;  // of one device
   const bool gradients = autograd::grad_enabled();
   on_devices([&](std::size_t d) {
@@ -331,5 +332,14 @@ void Replicas::add_replicas() {
   for (const Replica& replica : replicas_)
     for (const nn::Parameter& parameter : replica.parameters) parameter.zero_grad();
 }
+
+DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, const Options& options)
+    : module_(module), replicas_(std::make_shared<Replicas>(module, std::move(devices), options)) {}
+
+Variable DataParallel::sum(const Part& part) {
+  return replicas_->sum([&](std::size_t d) { return part(*replicas_->modules()[d], d); });
+}
+
+double DataParallel::seconds_exchanging() const { return replicas_->seconds_exchanging(); }
 
 }  // namespace ringlet::train

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ringlet/nn/arena.h"
+#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/gradient_sum.h"
 #include "ringlet/train/parallel/workers.h"
 
@@ -15,17 +16,6 @@ class DeviceClock;
 }
 
 namespace ringlet::train {
-
-struct DataParallelOptions {
-  /// Counts the seconds of seconds_exchanging(), which takes points in the first device's time.
-  bool timed = false;
-  /// Divides the summed value and gradients by the devices: for a loss that is the mean of its
-  /// device's rows. This includes leaves outside the module. Off, losses divide by the rows of the
-  /// global batch.
-  bool average = false;
-  /// Gets a line where one of the devices and the first do not read each other's memory.
-  std::function<void(const std::string&)> on_note = {};
-};
 
 /// Copies of a module on the devices after the first, which is the module's own. Their parameters
 /// follow the module's; backward adds their gradients to its.

@@ -1,6 +1,7 @@
 #include "ringlet/train/parallel/step_traffic.h"
 
 #include "ringlet/comm/schedule.h"
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/train/parallel/unit_layout.h"
 
 namespace ringlet::train {
@@ -42,7 +43,7 @@ StepTraffic step_traffic(Strategy strategy, nn::Module& module, int rank, int ra
     return traffic;
   }
   for (const nn::Unit& unit : arena->units()) {
-    const comm::Pieces pieces = comm::even_pieces(unit.end - unit.begin, ranks, nn::kNormBlock);
+    const comm::Pieces pieces = comm::even_pieces(unit.end - unit.begin, ranks, kNormBlock);
     traffic.gradients += sent(comm::Op::reduce_scatter, pieces, size);
     if (strategy == Strategy::fsdp) {
       const UnitLayout layout(unit, pieces, {});
@@ -52,7 +53,7 @@ StepTraffic step_traffic(Strategy strategy, nn::Module& module, int rank, int ra
       traffic.parameters += sent(comm::Op::all_gather, pieces, size);
     }
   }
-  const std::int64_t blocks = (arena->numel() + nn::kNormBlock - 1) / nn::kNormBlock;
+  const std::int64_t blocks = (arena->numel() + kNormBlock - 1) / kNormBlock;
   traffic.norm = sent.all_reduce(blocks, sizeof(double));
   return traffic;
 }

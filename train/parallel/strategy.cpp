@@ -2,6 +2,7 @@
 
 #include "ringlet/nn/place.h"
 #include "ringlet/train/parallel/memory_need.h"
+#include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
@@ -24,7 +25,7 @@ RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Gr
     : nn::Sharding(arena_of(strategy, module, group.size(), units), group, group),
       name_(kStrategies(strategy)),
       module_(module),
-      reach_(module) {
+      reach_(std::make_unique<ReachCheck>(module)) {
   average_ = average;
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
     for (const nn::PlacedParameter& slot : arena_->units()[u].parameters) {
@@ -64,18 +65,18 @@ void RankStrategy::attach(std::shared_ptr<RankStrategy> self) {
 
 nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
   if (!module.is_loss()) return {};
-  return {{}, [this](nn::Module& left) { reach_.ran(left); }, {}};
+  return {{}, [this](nn::Module& left) { reach_->ran(left); }, {}};
 }
 
 nn::ModuleHooks RankStrategy::outermost(nn::ModuleHooks hooks) {
   const bool buffers = !module_.named_buffers().empty();
   hooks.pre_forward = [this, buffers, then = hooks.pre_forward](nn::Module& entered) {
-    reach_.forward_begins();
+    reach_->forward_begins();
     if (then) then(entered);
     if (buffers) share_buffers();
   };
   hooks.forward_failed = [this, then = hooks.forward_failed](nn::Module& left) {
-    reach_.forward_failed();
+    reach_->forward_failed();
     if (then) then(left);
   };
   return hooks;
@@ -106,7 +107,7 @@ void RankStrategy::check_usable() const {
 
 bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
   check_usable();
-  if (!allows_unused_) reach_.check(name_, reached);
+  if (!allows_unused_) reach_->check(name_, reached);
   running_ = true;
   for (Item& item : items_) {
     item.reached = false;

@@ -10,11 +10,12 @@
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/gradient_sum.h"
 #include "ringlet/train/parallel/no_sync.h"
-#include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/row_exchange.h"
 #include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {
+
+class ReachCheck;
 
 /// Watches a packed module's parameters and modules. Created on all ranks together. A module that
 /// exceeds the memory limit is refused. Names, shapes and dtypes must be equal on all ranks, or the
@@ -71,7 +72,7 @@ class RankStrategy : public nn::Sharding {
   std::string_view name_;
   nn::Module& module_;
   std::weak_ptr<nn::Arena> alive_;  // expires with the module
-  ReachCheck reach_;
+  std::unique_ptr<ReachCheck> reach_;
   RowTables tables_;
   std::vector<Item> items_;  // in the arena's order
 

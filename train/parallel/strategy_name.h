@@ -6,7 +6,7 @@
 namespace ringlet::train {
 
 enum class Strategy { none, dp, ddp, zero1, zero2, fsdp };
-inline constexpr Names<Strategy, 6> kStrategies{"strategy",
-                                                {"none", "dp", "ddp", "zero1", "zero2", "fsdp"}};
+inline constexpr EnumNames<Strategy, 6> kStrategies{
+    "strategy", {"none", "dp", "ddp", "zero1", "zero2", "fsdp"}};
 
 }  // namespace ringlet::train

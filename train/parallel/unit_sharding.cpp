@@ -6,6 +6,7 @@
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/optimizer.h"
 
 namespace ringlet::train {
 namespace {

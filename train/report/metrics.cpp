@@ -16,6 +16,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/data/lines.h"
+#include "ringlet/train/report/event_file.h"
 
 namespace ringlet::train {
 namespace {
@@ -127,7 +128,7 @@ MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step, bool
   const bool continues = step > 0 && path_exists(path_);
   write_file(path_, continues ? complete_lines(read_file(path_), is_kept) : "");
   out_.open(path_, std::ios::app);
-  if (tensorboard) events_.emplace(path_.parent_path(), step);
+  if (tensorboard) events_ = std::make_shared<EventWriter>(path_.parent_path(), step);
 }
 
 void MetricsWriter::write(std::int64_t step, double epoch, const Metrics& metrics) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,9 +12,10 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
-#include "ringlet/train/report/event_file.h"
 
 namespace ringlet::train {
+
+class EventWriter;
 
 /// In the order of display.
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -66,7 +68,7 @@ class MetricsWriter {
  private:
   std::filesystem::path path_;
   std::ofstream out_;
-  std::optional<EventWriter> events_;
+  std::shared_ptr<EventWriter> events_;  // null: none
 };
 
 }  // namespace ringlet::train

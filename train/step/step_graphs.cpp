@@ -21,7 +21,7 @@ bool has_hooks(const nn::Module* module) {
 class KeysInUse {
  public:
   explicit KeysInUse(SiteKeys& keys) : before_(default_generator().keys) {
-    Generator& generator = default_generator();
+    RandomGenerator& generator = default_generator();
     keys.fill(generator.seed, generator.step);
     generator.keys = &keys;
   }
@@ -93,7 +93,7 @@ Tensor StepGraphs::run_first(Step& step, const Work& work) {
 
 // Runs after the step itself, and keeps its gradients, update and generator unchanged.
 std::string StepGraphs::capture_step(Step& step, const Work& work) {
-  const Generator generator = default_generator();
+  const RandomGenerator generator = default_generator();
   // Sidecars of parameters that an evaluation has left would be read by every replay.
   drop_sidecars();
   module_.zero_grad();

@@ -15,6 +15,7 @@
 #include "ringlet/nn/module.h"
 #include "ringlet/train/optimizer/optimizer.h"
 #include "ringlet/train/step/step_key.h"
+#include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
 

@@ -1,7 +1,9 @@
 #include "ringlet/train/step/task.h"
 
+#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/train/optimizer/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
+#include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
 namespace {
@@ -61,6 +63,14 @@ void TrainingTask::update(Optimizer& optimizer) const {
     optimizer.launch_step();
   }
   optimizer.end_step();
+}
+
+Tensor TrainingTask::forward_and_backward(const std::function<Variable()>& loss) const {
+  std::optional<TimelinePhase> phase("forward");
+  const Variable value = loss();
+  phase.emplace("backward");
+  loader().weigh(value).backward();
+  return value.tensor();
 }
 
 void TrainingTask::run_again() {

@@ -10,16 +10,18 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/base/names.h"
 #include "ringlet/core/tensor/host_copy.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/train/data/loader.h"
-#include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
 
 class Optimizer;
 class StepGraphs;
+
+enum class StepGraphMode { automatic, off };
+inline constexpr EnumNames<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
 
 /// Rows of one data set in an epoch.
 struct EpochRows {
@@ -98,6 +100,8 @@ class TrainingTask {
   /// Forward and backward of this batch. Its loss, of one element, on its device; undefined: the
   /// step's last batch brings it.
   virtual Tensor run() = 0;
+  /// Returns the loss of a micro-batch when its gradients are complete.
+  Tensor forward_and_backward(const std::function<Variable()>& loss) const;
 
   virtual bool has_graphs() const { return false; }  // whether run() takes them
 
@@ -135,11 +139,7 @@ class Task : public TrainingTask {
   }
   Tensor run() override { return run_eagerly(*batch_); }
   Tensor run_eagerly(const Batch& batch) {
-    std::optional<TimelinePhase> phase("forward");
-    const Variable value = loss_(batch);
-    phase.emplace("backward");
-    loader_->weigh(value).backward();
-    return value.tensor();
+    return forward_and_backward([&] { return loss_(batch); });
   }
 
  private:

@@ -25,7 +25,7 @@ struct TrainerState {
   std::int64_t step = 0;                      // updates done
   Position position;                          // of the next step in the data
   std::vector<Position> more_positions = {};  // of an accelerator's loaders after the first
-  Generator generator;
+  RandomGenerator generator;
   UpdateArguments arguments;  // the task's and the trainer's
   /// Loss since the last line of metrics.
   struct LossSum {

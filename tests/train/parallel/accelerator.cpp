@@ -9,9 +9,9 @@
 #include <mutex>
 
 #include "../../files.h"
-#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/launch.h"
-#include "ringlet/nn/dropout.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/nn/sharding.h"

@@ -5,8 +5,7 @@
 #include <set>
 
 #include "every_strategy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;

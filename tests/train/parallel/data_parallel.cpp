@@ -13,11 +13,10 @@
 
 #include "../../core/child.h"
 #include "../../delayed_device.h"
-#include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/train/optimizer/update_rules.h"
@@ -106,10 +105,10 @@ TEST_CASE("any module trains by sum(): the bits of its devices in turn") {
   DataParallel parallel(net, devices, {.timed = true});
   Sgd optimizer(net, {.lr = 0.1}), other(alone, {.lr = 0.1});
   for (std::int64_t step = 0; step < 3; ++step) {
-    const Generator before = default_generator();
+    const RandomGenerator before = default_generator();
     const Tensor images = normal({5, 1, 28, 28});
     const std::vector<Part> parts{part_of(images, 0, 3, step), part_of(images, 3, 5, step)};
-    const Generator at = default_generator();
+    const RandomGenerator at = default_generator();
     const Variable value = parallel.sum([&](nn::Module& replica, std::size_t d) {
       return part_of_loss(dynamic_cast<models::Convnet&>(replica), parts[d], devices[d]);
     });

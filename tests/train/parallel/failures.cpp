@@ -11,8 +11,7 @@
 #include <thread>
 
 #include "every_strategy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;

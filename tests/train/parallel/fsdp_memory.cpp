@@ -6,6 +6,7 @@
 
 #include "../../files.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/lora.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "tiny.h"
@@ -93,7 +94,7 @@ void check_rank(const TemporaryFolder& folder, const models::Loss& loss,
   for (const nn::LocalSlice& slice : loss.arena()->local_slices())
     shard += static_cast<std::size_t>(slice.end - slice.begin);
   // Pieces are multiples of the norm block.
-  RINGLET_CHECK(shard <= units.all / n + units.count * static_cast<std::size_t>(nn::kNormBlock),
+  RINGLET_CHECK(shard <= units.all / n + units.count * static_cast<std::size_t>(kNormBlock),
                 "a shard of ", shard, " of ", units.all);
 
   // Per unit a shard and two moments; gradients; three buffers of parameters, two of gradients.

@@ -7,14 +7,14 @@
 #include <chrono>
 
 #include "../../device.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/nn/layer_norm.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/parallel/model/pipeline_simulation.h"
+#include "ringlet/train/parallel/model/pipeline_schedule.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

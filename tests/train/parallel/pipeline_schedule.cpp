@@ -9,7 +9,6 @@
 #include <string>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/parallel/model/pipeline_simulation.h"
 
 TEST_SUITE_BEGIN("host");
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ringlet/autograd/node.h"
+
 #include "every_strategy.h"
 
 using namespace ringlet;

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "every_strategy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/train/optimizer/update_rules.h"
 
 using namespace ringlet;

@@ -5,10 +5,8 @@
 #include <optional>
 
 #include "every_strategy.h"
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/nn/embedding.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/nn/layers.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
@@ -206,7 +204,7 @@ TEST_CASE("gathered as bf16, the matrices of layers that compute in it are half 
 
 TEST_CASE("replicas compute in what the module computes in by now") {
   const auto trained = [](bool set_before) {
-    const GeneratorGuard seeded(Generator{3, 0, 0});
+    const GeneratorGuard seeded(RandomGenerator{3, 0, 0});
     tiny::Model model;
     const auto compute_in_bf16 = [&] {
       model.encoder.transformer()->set_compute_dtype(DType::bf16);
@@ -240,7 +238,7 @@ TEST_CASE("only the rows that were read from a table are sent") {
       const auto train = [&](const auto& attached) {
         std::vector<tiny::Bits> all(static_cast<std::size_t>(n));
         launch(n, [&](const comm::Group& group) {
-          const GeneratorGuard seeded(Generator{3, 0, 0});
+          const GeneratorGuard seeded(RandomGenerator{3, 0, 0});
           Lookup module;
           module.unused.set_requires_grad(false);
           const auto strategy = attached(module, group);

@@ -9,7 +9,7 @@
 
 #include "../../device.h"
 #include "../../files.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/nn/lora.h"

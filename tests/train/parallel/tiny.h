@@ -12,6 +12,7 @@
 
 #include "../results.h"
 #include "../words.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/elementwise.h"

@@ -3,6 +3,7 @@
 
 #include "../../delayed_device.h"
 #include "every_strategy.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/tests/comm/ranks.h"
 
 using namespace ringlet;

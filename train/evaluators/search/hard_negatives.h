@@ -19,8 +19,8 @@ namespace ringlet::train {
 
 /// top: the most similar candidates; random: any of them.
 enum class NegativeSampling { top, random };
-inline constexpr Names<NegativeSampling, 2> kNegativeSamplings{"sampling strategy",
-                                                               {"top", "random"}};
+inline constexpr EnumNames<NegativeSampling, 2> kNegativeSamplings{"sampling strategy",
+                                                                   {"top", "random"}};
 
 /// A candidate is one of the texts most similar to an anchor. Margins are distances from the least
 /// similar positive of the anchor.

@@ -10,8 +10,8 @@ namespace ringlet::train {
 
 /// The distances count negatively: a larger value means more similar.
 enum class Similarity { cosine, dot, euclidean, manhattan };
-inline constexpr Names<Similarity, 4> kSimilarities{"similarity",
-                                                    {"cosine", "dot", "euclidean", "manhattan"}};
+inline constexpr EnumNames<Similarity, 4> kSimilarities{
+    "similarity", {"cosine", "dot", "euclidean", "manhattan"}};
 
 /// Whether it is no distance.
 constexpr bool is_product(Similarity similarity) {

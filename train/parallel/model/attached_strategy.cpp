@@ -43,4 +43,8 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, const 
   }
 }
 
+double AttachedStrategy::seconds_exchanging() const {
+  return replicas_ ? replicas_->seconds_exchanging() : 0;
+}
+
 }  // namespace ringlet::train

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/nn/module.h"
 #include "ringlet/nn/unit_policy.h"
-#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {
+
+class DataParallel;
 
 /// Options of some strategies, by PyTorch's names; see the options of each strategy.
 struct StrategyOptions {
@@ -38,7 +40,7 @@ class AttachedStrategy {
 
   /// Under dp with `timed`: seconds spent so far on adding gradients and sending parameters.
   /// Otherwise 0 (see comm::GroupStats).
-  double seconds_exchanging() const { return replicas_ ? replicas_->seconds_exchanging() : 0; }
+  double seconds_exchanging() const;
 
  private:
   std::shared_ptr<void> strategy_;

@@ -5,7 +5,7 @@
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/base/setting.h"
-#include "ringlet/train/parallel/model/pipeline_simulation.h"
+#include "ringlet/train/parallel/model/pipeline_schedule.h"
 
 namespace ringlet::train {
 namespace {

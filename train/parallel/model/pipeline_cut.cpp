@@ -35,7 +35,7 @@ models::PackedBatch sample(const models::EncoderConfig& config) {
 
 std::vector<double> seconds_of_layers(models::Transformer& transformer) {
   constexpr int kRepetitions = 3;  // the fastest counts
-  const GeneratorGuard random(Generator{});
+  const GeneratorGuard random(RandomGenerator{});
   const Device device = transformer.device();
   const models::PackedBatch batch = sample(transformer.config()).to(device);
   std::vector<double> costs;

@@ -5,25 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/base/names.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/parallel/model/mesh.h"
 #include "ringlet/train/parallel/model/pipeline_schedule.h"
 
 namespace ringlet::train {
-
-/// The cost that stages share out: numbers of layers, parameters, or measured seconds of forward
-/// and backward.
-enum class PipelineBalance { layers, parameters, time };
-inline constexpr Names<PipelineBalance, 3> kPipelineBalances{"pipeline balance",
-                                                             {"layers", "parameters", "time"}};
-
-struct PipelineOptions {
-  PipelineKind schedule = PipelineKind::one_f_one_b;
-  std::vector<int> layers = {};  // of each stage; empty: by `balance`
-  PipelineBalance balance = PipelineBalance::layers;
-};
 
 /// The cost of each layer. The first one's includes the embeddings, with `parameters` the last
 /// one's what follows the layers. Times are those of the world's rank 0, and every rank of the mesh

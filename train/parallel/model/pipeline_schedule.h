@@ -10,6 +10,7 @@
 // interleaved form (Megatron-LM, 2021), ZB-H1 (Qi et al. 2024).
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -32,8 +33,20 @@ struct PipelineAction {
 using PipelineSchedule = std::vector<std::vector<PipelineAction>>;
 
 enum class PipelineKind { gpipe, one_f_one_b, interleaved, zero_bubble };
-inline constexpr Names<PipelineKind, 4> kPipelines{
+inline constexpr EnumNames<PipelineKind, 4> kPipelines{
     "pipeline schedule", {"gpipe", "1f1b", "interleaved-1f1b", "zero-bubble"}};
+
+/// The cost that stages share out: numbers of layers, parameters, or measured seconds of forward
+/// and backward.
+enum class PipelineBalance { layers, parameters, time };
+inline constexpr EnumNames<PipelineBalance, 3> kPipelineBalances{"pipeline balance",
+                                                                 {"layers", "parameters", "time"}};
+
+struct PipelineOptions {
+  PipelineKind schedule = PipelineKind::one_f_one_b;
+  std::vector<int> layers = {};  // of each stage; empty: by `balance`
+  PipelineBalance balance = PipelineBalance::layers;
+};
 
 struct PipelineShape {
   int ranks = 1;
@@ -49,5 +62,39 @@ PipelineSchedule make_pipeline(PipelineKind kind, const PipelineShape& shape);
 /// The stage that a computation of `stage` sends its result to; none at an end of the pipeline and
 /// for W.
 std::optional<int> sends_to(Computation what, int stage, int stages);
+
+// ---- a schedule in time, without devices: when each rank computes, waits and keeps ----------
+
+/// Times of a chunk's computations, in any unit. B takes input_gradient + weight_gradient.
+struct PipelineCosts {
+  double forward = 1, input_gradient = 1, weight_gradient = 1;
+  double of(Computation what) const;
+  double sum() const { return forward + input_gradient + weight_gradient; }
+};
+
+struct TimedAction {
+  PipelineAction action;
+  double start = 0, end = 0;
+};
+
+struct PipelineTimes {
+  std::vector<std::vector<TimedAction>> ranks;
+  double makespan = 0;
+  std::size_t messages = 0;  // between ranks
+  /// By rank: the most chunks times micro-batches at one time with F done and neither B nor I.
+  std::vector<int> peak_activations;
+  /// The same for W: what the gradients of weights need.
+  std::vector<int> peak_weight_inputs;
+
+  /// The share of the ranks' time without computation.
+  double bubble() const;
+};
+
+/// Each pair of neighbouring stages has two lanes, one per direction, with room for
+/// `lane_messages`. A rank with a message that finds no room waits until the receiver has taken an
+/// earlier one; with room for 0, until it takes this one. Error, with the action at which each rank
+/// waits, for a deadlock or a message in another order than its receiver's.
+PipelineTimes simulate_pipeline(const PipelineSchedule& schedule, const PipelineShape& shape,
+                                const PipelineCosts& costs = {}, int lane_messages = 1);
 
 }  // namespace ringlet::train

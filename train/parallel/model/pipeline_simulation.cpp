@@ -1,4 +1,4 @@
-#include "ringlet/train/parallel/model/pipeline_simulation.h"
+#include "ringlet/train/parallel/model/pipeline_schedule.h"
 
 #include <algorithm>
 #include <map>

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ringlet/autograd/functions/index.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/train/parallel/model/same_rows.h"

@@ -7,6 +7,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/index.h"
 #include "ringlet/nn/lora.h"
+#include "ringlet/nn/name_pattern.h"
 #include "ringlet/nn/replace.h"
 #include "ringlet/nn/slices.h"
 #include "ringlet/train/parallel/same_module.h"

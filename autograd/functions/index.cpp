@@ -1,23 +1,53 @@
-// Moving elements, as in core/ops/index.h, with their gradients. The gradient of a copy is moved
-// back; those of several copies are summed.
-#pragma once
+// Functions that keep or move elements. The gradient of a copy is moved back; those of several
+// copies are summed.
+#include "ringlet/autograd/functions.h"
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::autograd {
 
+Variable view(const Variable& x, const Shape& shape) {
+  return record("view", x.tensor().view(shape), {x},
+                [shape = x.shape()](const Tensor& grad, Gradients& grads) {
+                  grads[0].set(grad.view(shape));
+                });
+}
+
+Variable slice(const Variable& x, std::int64_t begin, std::int64_t end) {
+  return record("slice", x.tensor().slice(begin, end), {x},
+                [shape = x.shape(), begin](const Tensor& grad, Gradients& grads) {
+                  Tensor whole = zeros(shape, grad.dtype(), grad.device());
+                  whole.slice(begin, begin + grad.size(0)).copy_(grad);
+                  grads[0].set(whole);
+                });
+}
+
+Variable cast(const Variable& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return record(
+      "cast", x.tensor().to(dtype), {x},
+      [dtype = x.dtype()](const Tensor& grad, Gradients& grads) { grads[0].set(grad.to(dtype)); });
+}
+
+Variable to(const Variable& x, Device device) {
+  if (!x || x.device() == device) return x;
+  return record(
+      "to", x.tensor().to(device), {x},
+      [from = x.device()](const Tensor& grad, Gradients& grads) { grads[0].set(grad.to(from)); });
+}
+
 // ---- joining and cutting --------------------------------------------------------------------
 
-inline std::vector<Tensor> tensors_of(const std::vector<Variable>& variables) {
+namespace {
+std::vector<Tensor> tensors_of(const std::vector<Variable>& variables) {
   std::vector<Tensor> out;
   for (const Variable& variable : variables) out.push_back(variable.tensor());
   return out;
 }
+}  // namespace
 
-/// Joins the inputs along `axis`.
-inline Variable concat(const std::vector<Variable>& inputs, int axis) {
+Variable concat(const std::vector<Variable>& inputs, int axis) {
   std::vector<std::int64_t> sizes;
   for (const Variable& x : inputs) sizes.push_back(x.size(axis));
   return record("concat", ringlet::concat(tensors_of(inputs), axis), inputs,
@@ -28,8 +58,7 @@ inline Variable concat(const std::vector<Variable>& inputs, int axis) {
                 });
 }
 
-/// Joins the inputs along a new dimension before `axis`.
-inline Variable stack(const std::vector<Variable>& inputs, int axis) {
+Variable stack(const std::vector<Variable>& inputs, int axis) {
   return record("stack", ringlet::stack(tensors_of(inputs), axis), inputs,
                 [axis](const Tensor& grad, Gradients& grads) {
                   const Shape shape = grad.shape().without(axis);
@@ -39,11 +68,10 @@ inline Variable stack(const std::vector<Variable>& inputs, int axis) {
                 });
 }
 
-/// A copy of [begin, begin + length) of `axis`.
-inline Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int64_t length) {
+Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int64_t length) {
   // Pieces of one tensor share its sink: only the first piece writes all of it.
   auto backward = [shape = x.shape(), axis, begin](const Tensor& grad, Gradients& grads) {
-    Accumulator sink = grads[0].sink(shape, grad.dtype(), grad.device());
+    GradientSink sink = grads[0].sink(shape, grad.dtype(), grad.device());
     Tensor part = grad.to(sink.out.dtype());
     if (sink.beta == 0) {
       sink.out.zero_();
@@ -56,9 +84,7 @@ inline Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int
                 std::move(backward));
 }
 
-/// Consecutive pieces with these `sizes`, which add up to x.size(axis).
-inline std::vector<Variable> split(const Variable& x, const std::vector<std::int64_t>& sizes,
-                                   int axis) {
+std::vector<Variable> split(const Variable& x, const std::vector<std::int64_t>& sizes, int axis) {
   check_split(x.shape(), sizes, axis);
   std::vector<Variable> out;
   std::int64_t begin = 0;
@@ -69,16 +95,14 @@ inline std::vector<Variable> split(const Variable& x, const std::vector<std::int
   return out;
 }
 
-/// x with `before` zeros before it and `after` zeros after it along `axis`.
-inline Variable pad(const Variable& x, int axis, std::int64_t before, std::int64_t after) {
+Variable pad(const Variable& x, int axis, std::int64_t before, std::int64_t after) {
   auto backward = [axis, before, length = x.size(axis)](const Tensor& grad, Gradients& grads) {
     grads[0].set(ringlet::narrow(grad, axis, before, length));
   };
   return record("pad", ringlet::pad(x.tensor(), axis, before, after), {x}, std::move(backward));
 }
 
-/// The result's dimension i is x's dimension axes[i].
-inline Variable permute(const Variable& x, const std::vector<int>& axes) {
+Variable permute(const Variable& x, const std::vector<int>& axes) {
   const Tensor y = ringlet::permute(x.tensor(), axes);
   std::vector<int> inverse(axes.size());
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -88,38 +112,35 @@ inline Variable permute(const Variable& x, const std::vector<int>& axes) {
   });
 }
 
-/// x with two dimensions exchanged.
-inline Variable transpose(const Variable& x, int a = -2, int b = -1) {
+Variable transpose(const Variable& x, int a, int b) {
   return permute(x, exchanged_axes(x.shape(), a, b));
 }
 
 // ---- by index -------------------------------------------------------------------------------
 
+namespace {
 /// The backward of rows or elements that an index selects: `add` adds their gradients.
-inline auto add_selected(void (*add)(Tensor&, int, const Tensor&, const Tensor&), const Variable& x,
-                         int axis, const Tensor& index) {
+auto add_selected(void (*add)(Tensor&, int, const Tensor&, const Tensor&), const Variable& x,
+                  int axis, const Tensor& index) {
   return [=, shape = x.shape(), index = Saved(index)](const Tensor& grad, Gradients& grads) {
-    Accumulator sink = grads[0].sink(shape, grad.dtype(), grad.device());
+    GradientSink sink = grads[0].sink(shape, grad.dtype(), grad.device());
     if (sink.beta == 0) sink.out.zero_();
     add(sink.out, axis, index.tensor(grads), grad.to(sink.out.dtype()));
   };
 }
+}  // namespace
 
-/// Rows index (n) of `axis`, i32 or i64.
-inline Variable index_select(const Variable& x, int axis, const Tensor& index) {
+Variable index_select(const Variable& x, int axis, const Tensor& index) {
   return record("index_select", ringlet::index_select(x.tensor(), axis, index), {x},
                 add_selected(index_add_, x, axis, index));
 }
 
-/// out[.., j, ..] = x[.., index[.., j, ..], ..] at `axis`.
-inline Variable gather(const Variable& x, int axis, const Tensor& index) {
+Variable gather(const Variable& x, int axis, const Tensor& index) {
   return record("gather", ringlet::gather(x.tensor(), axis, index), {x},
                 add_selected(scatter_add_, x, axis, index));
 }
 
-/// x with source[.., j, ..] added at [.., index[.., j, ..], ..] of `axis`, j ascending.
-inline Variable scatter_add(const Variable& x, int axis, const Tensor& index,
-                            const Variable& source) {
+Variable scatter_add(const Variable& x, int axis, const Tensor& index, const Variable& source) {
   return record("scatter_add", ringlet::scatter_add(x.tensor(), axis, index, source.tensor()),
                 {x, source}, [axis, index = Saved(index)](const Tensor& grad, Gradients& grads) {
                   if (grads[0].needed()) grads[0].set(grad);

@@ -1,15 +1,12 @@
-// Self-attention over packed sentences, as in core/ops/attention.h, with gradients.
-#pragma once
+// Attention and pooling of packed sentences, with gradients.
+#include "ringlet/autograd/functions.h"
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/ops/attention.h"
 
 namespace ringlet::autograd {
 
-/// qkv (T, 3 heads d), relative_bias (32, heads) or undefined -> (T, heads d). The other options
-/// are those of core's attention; the `relative_bias` in them is ignored.
-inline Variable attention(const Variable& qkv, const Variable& relative_bias,
-                          const Tensor& cu_seqlens, AttentionOptions options) {
+Variable attention(const Variable& qkv, const Variable& relative_bias, const Tensor& cu_seqlens,
+                   AttentionOptions options) {
   options.relative_bias = relative_bias ? relative_bias.tensor() : Tensor();
   const AttentionOutput out = ringlet::attention(qkv.tensor(), cu_seqlens, options);
   options.relative_bias = Tensor();
@@ -23,6 +20,16 @@ inline Variable attention(const Variable& qkv, const Variable& relative_bias,
     if (grads[0].needed()) grads[0].set(std::move(grad_qkv));
   };
   return record("attention", out.out, {qkv, relative_bias}, std::move(backward));
+}
+
+Variable pooling(PoolingMode mode, const Variable& x, const Tensor& cu_seqlens,
+                 const Tensor& lengths) {
+  const PoolingOutput out = ringlet::pooling(mode, x.tensor(), cu_seqlens, lengths);
+  auto backward = [mode, argmax = out.argmax, cu_seqlens, lengths, tokens = x.size(0),
+                   dtype = x.dtype()](const Tensor& grad, Gradients& grads) {
+    grads[0].set(ringlet::pooling_backward(mode, grad, argmax, cu_seqlens, tokens, dtype, lengths));
+  };
+  return record("pooling", out.y, {x}, std::move(backward));
 }
 
 }  // namespace ringlet::autograd

@@ -1,17 +1,24 @@
-// Cross-entropy of logits that are products of rows, in the memory of a block of them.
-#pragma once
+// Cross-entropy, of given logits and of logits that are products of rows, with gradients.
+#include "ringlet/autograd/functions.h"
 
 #include <algorithm>
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/cross_entropy.h"
-#include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/matmul.h"
 
 namespace ringlet::autograd {
 
-/// Rows of logits at a time. A constant, so that memory limits do not change bits.
-inline constexpr std::int64_t kProductRows = 512;
+Variable cross_entropy(const Variable& logits, const Tensor& labels, double divisor) {
+  const CrossEntropyOutput out = ringlet::cross_entropy(logits.tensor(), labels, divisor);
+  return record("cross_entropy", out.loss, {logits},
+                [logits = Saved(logits), labels = Saved(labels), lse = out.lse, divisor](
+                    const Tensor& grad, Gradients& grads) {
+                  grads[0].set(cross_entropy_backward(grad, logits.tensor(grads),
+                                                      labels.tensor(grads), lse, divisor));
+                });
+}
+
+namespace {
 
 /// visit(begin, end) for each block of `rows`, for no rows once.
 template <class Visit>
@@ -24,9 +31,10 @@ void for_product_blocks(std::int64_t rows, Visit&& visit) {
   } while (begin < rows);
 }
 
-/// cross_entropy(scale a b', labels, divisor) of a (R, H), b (C, H) and labels (R).
-inline Variable product_cross_entropy(const Variable& a, const Variable& b, const Tensor& labels,
-                                      double scale, double divisor) {
+}  // namespace
+
+Variable product_cross_entropy(const Variable& a, const Variable& b, const Tensor& labels,
+                               double scale, double divisor) {
   const auto logits = [scale](const Tensor& rows, const Tensor& all) {
     return ringlet::scale(matmul(rows, all, {.trans_b = true}), scale);
   };

@@ -1,16 +1,11 @@
-// Rows of tables by id, and an encoder's first layer (their sum), as in core/ops/embedding.h, with
-// gradients.
-#pragma once
+// Rows of tables by id, and an encoder's first layer (their sum), with gradients.
+#include "ringlet/autograd/functions.h"
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/ops/embedding.h"
 
 namespace ringlet::autograd {
 
-/// weight (V, C), ids (T) i32 -> (T, C) in `dtype`. `counted` (T) has the ids of the gradient,
-/// where -1 adds nothing; undefined: `ids`.
-inline Variable embedding(const Variable& weight, const Tensor& ids, DType dtype,
-                          const Tensor& counted = {}) {
+Variable embedding(const Variable& weight, const Tensor& ids, DType dtype, const Tensor& counted) {
   auto backward = [weight = Saved(weight), ids, counted](const Tensor& grad, Gradients& grads) {
     grads[0].only_rows(ids);
     ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(grads)), grad,
@@ -19,17 +14,14 @@ inline Variable embedding(const Variable& weight, const Tensor& ids, DType dtype
   return record("embedding", ringlet::embedding(weight.tensor(), ids, dtype), {weight},
                 std::move(backward));
 }
-inline Variable embedding(const Variable& weight, const Tensor& ids) {
+Variable embedding(const Variable& weight, const Tensor& ids) {
   return embedding(weight, ids, weight.dtype());
 }
 
-/// dropout(layer_norm(word[ids] + position[position_ids] + type[type_ids])) in `dtype`; `type` and
-/// its ids may be undefined.
-inline Variable embedding_sum_layer_norm(const Variable& word, const Variable& position,
-                                         const Variable& type, const EmbeddingIds& ids,
-                                         const Variable& weight, const Variable& bias, double eps,
-                                         const DropoutKey& key, const Tensor& positions,
-                                         DType dtype) {
+Variable embedding_sum_layer_norm(const Variable& word, const Variable& position,
+                                  const Variable& type, const EmbeddingIds& ids,
+                                  const Variable& weight, const Variable& bias, double eps,
+                                  const DropoutKey& key, const Tensor& positions, DType dtype) {
   const EmbeddingTables tables{word.tensor(), position.tensor(), type ? type.tensor() : Tensor()};
   const ResidualLayerNormOutput out = ringlet::embedding_sum_layer_norm(
       tables, ids, weight.tensor(), bias.tensor(), eps, key, positions, dtype);

@@ -1,21 +1,23 @@
-// Element-wise functions, as in core/ops/elementwise.h, with their gradients.
-#pragma once
+// Element-wise functions and dropout, with their gradients.
+#include "ringlet/autograd/functions.h"
+
+#include <utility>
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/reduce.h"
 
 namespace ringlet::autograd {
 
 // ---- unary: the gradient is a product with a function of x or y ----------------------------
 
-inline bool saves_input(UnaryOp op) {
+namespace {
+
+bool saves_input(UnaryOp op) {
   return op == UnaryOp::abs || op == UnaryOp::log || op == UnaryOp::gelu || op == UnaryOp::square;
 }
-inline bool saves_nothing(UnaryOp op) { return op == UnaryOp::neg || op == UnaryOp::sign; }
+bool saves_nothing(UnaryOp op) { return op == UnaryOp::neg || op == UnaryOp::sign; }
 
 /// `saved` is x if saves_input(op), else y.
-inline Tensor unary_gradient(UnaryOp op, const Tensor& grad, const Tensor& saved) {
+Tensor unary_gradient(UnaryOp op, const Tensor& grad, const Tensor& saved) {
   const auto scalar = [&](double value) { return scalar_like(value, grad); };
   if (op == UnaryOp::neg) return neg(grad);
   if (op == UnaryOp::abs) return mul(grad, sign(saved));
@@ -33,7 +35,9 @@ inline Tensor unary_gradient(UnaryOp op, const Tensor& grad, const Tensor& saved
   fail("[", name(op), "] has no gradient");
 }
 
-inline Variable unary(UnaryOp op, const Variable& x) {
+}  // namespace
+
+Variable unary(UnaryOp op, const Variable& x) {
   const Tensor y = ringlet::unary(op, x.tensor());
   const Saved saved = saves_nothing(op) ? Saved() : saves_input(op) ? Saved(x) : Saved(y);
   return record(name(op), y, {x}, [op, saved](const Tensor& grad, Gradients& grads) {
@@ -41,20 +45,9 @@ inline Variable unary(UnaryOp op, const Variable& x) {
   });
 }
 
-inline Variable neg(const Variable& x) { return unary(UnaryOp::neg, x); }
-inline Variable abs(const Variable& x) { return unary(UnaryOp::abs, x); }
-inline Variable exp(const Variable& x) { return unary(UnaryOp::exp, x); }
-inline Variable log(const Variable& x) { return unary(UnaryOp::log, x); }
-inline Variable sqrt(const Variable& x) { return unary(UnaryOp::sqrt, x); }
-inline Variable rsqrt(const Variable& x) { return unary(UnaryOp::rsqrt, x); }
-inline Variable tanh(const Variable& x) { return unary(UnaryOp::tanh, x); }
-inline Variable sigmoid(const Variable& x) { return unary(UnaryOp::sigmoid, x); }
-inline Variable relu(const Variable& x) { return unary(UnaryOp::relu, x); }
-inline Variable gelu(const Variable& x) { return unary(UnaryOp::gelu, x); }
-inline Variable square(const Variable& x) { return unary(UnaryOp::square, x); }
-inline Variable reciprocal(const Variable& x) { return unary(UnaryOp::reciprocal, x); }
-
 // ---- binary: gradients are summed over broadcast dimensions --------------------------------
+
+namespace {
 
 struct BinaryBackward {
   BinaryOp op;
@@ -104,7 +97,9 @@ struct BinaryBackward {
   }
 };
 
-inline Variable binary(BinaryOp op, const Variable& a, const Variable& b) {
+}  // namespace
+
+Variable binary(BinaryOp op, const Variable& a, const Variable& b) {
   BinaryBackward backward{op, a.shape(), b.shape()};
   // A sum needs no operand; a product needs one only for the gradient of the other.
   const bool sum = op == BinaryOp::add || op == BinaryOp::sub, both = op != BinaryOp::mul;
@@ -113,59 +108,39 @@ inline Variable binary(BinaryOp op, const Variable& a, const Variable& b) {
   return record(name(op), ringlet::binary(op, a.tensor(), b.tensor()), {a, b}, std::move(backward));
 }
 
-inline Variable add(const Variable& a, const Variable& b) { return binary(BinaryOp::add, a, b); }
-inline Variable sub(const Variable& a, const Variable& b) { return binary(BinaryOp::sub, a, b); }
-inline Variable mul(const Variable& a, const Variable& b) { return binary(BinaryOp::mul, a, b); }
-inline Variable div(const Variable& a, const Variable& b) { return binary(BinaryOp::div, a, b); }
-inline Variable pow(const Variable& a, const Variable& b) { return binary(BinaryOp::pow, a, b); }
-inline Variable maximum(const Variable& a, const Variable& b) {
-  return binary(BinaryOp::maximum, a, b);
-}
-inline Variable minimum(const Variable& a, const Variable& b) {
-  return binary(BinaryOp::minimum, a, b);
-}
-inline Variable pow(const Variable& x, double exponent) {
+Variable pow(const Variable& x, double exponent) {
   return pow(x, Variable(scalar_like(exponent, x.tensor())));
 }
 
-inline Variable operator+(const Variable& a, const Variable& b) { return add(a, b); }
-inline Variable operator-(const Variable& a, const Variable& b) { return sub(a, b); }
-inline Variable operator*(const Variable& a, const Variable& b) { return mul(a, b); }
-inline Variable operator/(const Variable& a, const Variable& b) { return div(a, b); }
-inline Variable operator-(const Variable& x) { return neg(x); }
-
 // ---- numbers and choices ------------------------------------------------------------------
 
-/// factor * x
-inline Variable scale(const Variable& x, double factor) {
+Variable scale(const Variable& x, double factor) {
   return record("scale", ringlet::scale(x.tensor(), factor), {x},
                 [factor](const Tensor& grad, Gradients& grads) {
                   grads[0].set(ringlet::scale(grad, factor));
                 });
 }
-inline Variable operator*(const Variable& x, double factor) { return scale(x, factor); }
-inline Variable operator*(double factor, const Variable& x) { return scale(x, factor); }
-inline Variable operator/(const Variable& x, double divisor) {
+Variable operator/(const Variable& x, double divisor) {
   return record("div", x.tensor() / divisor, {x},
                 [divisor](const Tensor& grad, Gradients& grads) { grads[0].set(grad / divisor); });
 }
-inline Variable operator/(double a, const Variable& b) { return scale(reciprocal(b), a); }
 
-inline void pass_gradient(const Tensor& grad, Gradients& grads) { grads[0].set(grad); }
-inline Variable operator+(const Variable& x, double term) {
+namespace {
+void pass_gradient(const Tensor& grad, Gradients& grads) { grads[0].set(grad); }
+}  // namespace
+
+Variable operator+(const Variable& x, double term) {
   return record("add", x.tensor() + term, {x}, pass_gradient);
 }
-inline Variable operator-(const Variable& x, double term) {
+Variable operator-(const Variable& x, double term) {
   return record("sub", x.tensor() - term, {x}, pass_gradient);
 }
-inline Variable operator+(double a, const Variable& b) { return b + a; }
-inline Variable operator-(double a, const Variable& b) {
+Variable operator-(double a, const Variable& b) {
   return record("sub", a - b.tensor(), {b},
                 [](const Tensor& grad, Gradients& grads) { grads[0].set(neg(grad)); });
 }
 
-/// condition (u8) ? a : b
-inline Variable where(const Tensor& condition, const Variable& a, const Variable& b) {
+Variable where(const Tensor& condition, const Variable& a, const Variable& b) {
   auto backward = [condition = Saved(condition), a_shape = a.shape(), b_shape = b.shape()](
                       const Tensor& grad, Gradients& grads) {
     const Tensor zero = scalar_like(0, grad);
@@ -175,6 +150,15 @@ inline Variable where(const Tensor& condition, const Variable& a, const Variable
   };
   return record("where", ringlet::where(condition, a.tensor(), b.tensor()), {a, b},
                 std::move(backward));
+}
+
+Variable dropout(const Variable& x, const DropoutKey& key, const Tensor& positions) {
+  if (key.p == 0) return x;
+  return record("dropout", ringlet::dropout(x.tensor(), key, positions), {x},
+                [key, positions](const Tensor& grad, Gradients& grads) {
+                  // The mask is drawn again, not stored.
+                  grads[0].set(ringlet::dropout(grad, key, positions));
+                });
 }
 
 }  // namespace ringlet::autograd

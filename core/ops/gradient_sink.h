@@ -7,7 +7,7 @@ namespace ringlet {
 
 /// out = gradient + beta * out with beta 0 or 1; with 0, out may be uninitialised. Undefined if the
 /// gradient is not needed.
-struct Accumulator {
+struct GradientSink {
   Tensor out;
   double beta = 0;
 

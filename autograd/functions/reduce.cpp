@@ -1,14 +1,13 @@
-// Reductions, as in core/ops/reduce.h, with their gradients.
-#pragma once
+// Reductions, with their gradients.
+#include "ringlet/autograd/functions.h"
+
+#include <utility>
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/reduce.h"
 
 namespace ringlet::autograd {
 
-inline Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes = {},
-                       bool keepdim = false) {
+Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes, bool keepdim) {
   const Tensor y = ringlet::reduce(op, x.tensor(), axes, keepdim);
   const Shape shape = x.shape();
   Shape kept = shape;  // y's, with reduced dimensions as 1
@@ -30,16 +29,16 @@ inline Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes = {
   return record("reduce", y, {x}, std::move(backward));
 }
 
-inline Variable sum(const Variable& x, std::vector<int> axes = {}, bool keepdim = false) {
+Variable sum(const Variable& x, std::vector<int> axes, bool keepdim) {
   return reduce(ReduceOp::sum, x, std::move(axes), keepdim);
 }
-inline Variable mean(const Variable& x, std::vector<int> axes = {}, bool keepdim = false) {
+Variable mean(const Variable& x, std::vector<int> axes, bool keepdim) {
   return reduce(ReduceOp::mean, x, std::move(axes), keepdim);
 }
-inline Variable max(const Variable& x, std::vector<int> axes = {}, bool keepdim = false) {
+Variable max(const Variable& x, std::vector<int> axes, bool keepdim) {
   return reduce(ReduceOp::max, x, std::move(axes), keepdim);
 }
-inline Variable min(const Variable& x, std::vector<int> axes = {}, bool keepdim = false) {
+Variable min(const Variable& x, std::vector<int> axes, bool keepdim) {
   return reduce(ReduceOp::min, x, std::move(axes), keepdim);
 }
 

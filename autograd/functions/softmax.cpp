@@ -1,19 +1,19 @@
 // softmax and log_softmax over the last axis, as in core/ops/softmax.h, with gradients.
-#pragma once
+#include "ringlet/autograd/functions.h"
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/softmax.h"
 
 namespace ringlet::autograd {
 
-inline Variable softmax(const Variable& x) {
+Variable softmax(const Variable& x) {
   const Tensor y = ringlet::softmax(x.tensor());
   return record("softmax", y, {x}, [y = Saved(y)](const Tensor& grad, Gradients& grads) {
     grads[0].set(softmax_backward(grad, y.tensor(grads)));
   });
 }
 
-inline Variable log_softmax(const Variable& x) {
+Variable log_softmax(const Variable& x) {
   const Tensor y = ringlet::log_softmax(x.tensor());
   return record("log_softmax", y, {x}, [y = Saved(y)](const Tensor& grad, Gradients& grads) {
     grads[0].set(log_softmax_backward(grad, y.tensor(grads)));
