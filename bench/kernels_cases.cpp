@@ -11,6 +11,7 @@
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/relative_position.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/train/optimizer/update_rules.h"

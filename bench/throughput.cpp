@@ -19,6 +19,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/core/threads/cpu_limit.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/machine.h"
 #include "ringlet/train/report/timeline.h"

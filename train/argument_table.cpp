@@ -68,7 +68,7 @@ void check_value(const ArgumentRow& row, const T& value) {
     if (!(value >= 0)) fail_setting(row.name, ": expected 0 or more, found ", value);
 }
 template <class Enum, std::size_t n>
-void check_value(const ArgumentRow&, Enum, const Names<Enum, n>&) {}
+void check_value(const ArgumentRow&, Enum, const EnumNames<Enum, n>&) {}
 
 void check_strategies(const TrainingArguments& arguments) {
   if (arguments.eval_strategy == EvalStrategy::steps && eval_interval(arguments) == 0)

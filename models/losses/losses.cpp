@@ -4,8 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/product_cross_entropy.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/models/losses/columns.h"
 
 namespace ringlet::models {

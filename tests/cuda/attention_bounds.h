@@ -7,6 +7,7 @@
 
 #include "attention_rounding.h"
 #include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/relative_position.h"
 
 namespace ringlet {
 

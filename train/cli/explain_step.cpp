@@ -3,8 +3,7 @@
 
 #include <mutex>
 
-#include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions.h"
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/membership.h"

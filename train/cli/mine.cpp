@@ -24,8 +24,8 @@ namespace {
 /// triplet: a row for each positive and negative of an anchor. n_tuple: a row for each positive,
 /// with all negatives; anchors with fewer are left out. labeled_pair: a row for each of them.
 enum class OutputFormat { triplet, n_tuple, labeled_pair };
-inline constexpr Names<OutputFormat, 3> kOutputFormats{"output format",
-                                                       {"triplet", "n-tuple", "labeled-pair"}};
+inline constexpr EnumNames<OutputFormat, 3> kOutputFormats{"output format",
+                                                           {"triplet", "n-tuple", "labeled-pair"}};
 
 struct MinedFormat {
   OutputFormat format = OutputFormat::triplet;

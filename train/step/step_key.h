@@ -13,7 +13,7 @@
 namespace ringlet::train {
 
 enum class StepGraphMode { automatic, off };
-inline constexpr Names<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
+inline constexpr EnumNames<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
 
 /// All shapes of a step, and its values in host memory. The number of rows is not rounded up: a
 /// dummy row would be a negative of every other row. Every loss would have to mask it in every
