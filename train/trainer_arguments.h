@@ -13,7 +13,7 @@
 #include "ringlet/train/parallel/model/attached_strategy.h"
 #include "ringlet/train/parallel/model/mesh.h"
 #include "ringlet/train/parallel/model/pipeline_schedule.h"
-#include "ringlet/train/step/step_key.h"
+#include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
 

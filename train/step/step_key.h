@@ -6,14 +6,10 @@
 #include <optional>
 
 #include "ringlet/core/base/dtype.h"
-#include "ringlet/core/base/names.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/token_bucket.h"
 
 namespace ringlet::train {
-
-enum class StepGraphMode { automatic, off };
-inline constexpr EnumNames<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
 
 /// All shapes of a step, and its values in host memory. The number of rows is not rounded up: a
 /// dummy row would be a negative of every other row. Every loss would have to mask it in every
