@@ -9,6 +9,7 @@
 //   for (const DigitBatch& batch : loader) loader.weigh(loss(batch)).backward();
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <filesystem>
 #include <functional>
@@ -20,7 +21,6 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/device/device_time.h"
 #include "ringlet/core/threads/thread.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
@@ -119,9 +119,9 @@ class Loader final : public StepLoader {
   /// The next batch, or null at the end of an epoch (once). It is valid until the next call.
   /// Rethrows the errors of making it; the next call begins that step again.
   const Batch* next() {
-    const double start = steady_seconds();
+    const auto start = std::chrono::steady_clock::now();
     Item item = next_item();
-    waited_ += steady_seconds() - start;
+    waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     position_ = item.after;
     *share_ = item.share;
     batch_ = std::move(item.batch);
