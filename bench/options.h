@@ -57,7 +57,7 @@ struct ThroughputOptions {
   bool by_op() const { return profile || !timeline.empty(); }
   bool is_launched() const { return world.size() > 1; }
   /// Whether this process prints and writes.
-  bool speaks() const { return world.rank() == 0; }
+  bool is_root() const { return world.rank() == 0; }
   Device device_of(int rank) const;
   /// 1 on a CPU, or if each rank has a separate GPU.
   int ranks_per_gpu() const;

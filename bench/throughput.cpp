@@ -145,7 +145,7 @@ std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vecto
   for (int round = 0; round < options.rounds; ++round)
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const bool last = round + 1 == options.rounds && i + 1 == plans.size();
-      if (options.speaks())
+      if (options.is_root())
         std::cerr << fmt::format("round {} of {}, row {} of {}: {}\n", round + 1, options.rounds,
                                  i + 1, plans.size(), plans[i].name)
                   << std::flush;
@@ -187,16 +187,16 @@ void measure_table(const ThroughputOptions& options) {
     files.insert(files.end(), {both.trace, both.drawing});
   }
   for (const std::filesystem::path& file : files)
-    if (options.speaks()) AtomicFile probe(file);
+    if (options.is_root()) AtomicFile probe(file);
   const std::vector<Plan> plans = plan_rows(options);
   for (const Plan& plan : plans)
     if (options.device.type == DeviceType::cpu)
       check_memory(plan, config_of(options), options.share_here);
   const Start start{.data = describe_data(options)};
-  if (options.speaks()) print_heading(options, plans, start);
+  if (options.is_root()) print_heading(options, plans, start);
   const std::string link = options.json.empty() ? "" : link_of_rows(options, plans);
   const std::vector<Row> rows = measure_rows(options, plans);
-  if (options.speaks()) tell(options, rows, link, start);
+  if (options.is_root()) tell(options, rows, link, start);
 }
 
 int run(int argc, char** argv) {

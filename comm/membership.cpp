@@ -96,7 +96,7 @@ std::vector<std::string> Membership::gather(const std::string& whose,
   return all;
 }
 
-void Membership::meet(const std::string& point, const std::string& meaning) const {
+void Membership::barrier(const std::string& point, const std::string& meaning) const {
   if (store->add(key(point), 1) == size) store->set(key("all " + point), "yes");
   get("all " + point, meaning);
 }

@@ -45,7 +45,7 @@ struct Membership {
   /// Every rank's value, in rank order; `whose` distinguishes several in one group.
   std::vector<std::string> gather(const std::string& whose, const std::string& mine) const;
   /// Returns when all ranks have come to `point`.
-  void meet(const std::string& point, const std::string& meaning) const;
+  void barrier(const std::string& point, const std::string& meaning) const;
   /// Throws the cause if the alarm is raised.
   void check_alarm() const;
   /// Raises the alarm, and throws its first cause.

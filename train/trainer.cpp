@@ -64,8 +64,8 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
       AttachedStrategy(given.strategy, local, mesh.data, given.devices, given.dtype, options);
   if (!pipeline) {
     if (mesh.same_rows.size() > 1)
-      same_rows_ = std::make_shared<SameRows>(dynamic_cast<models::Loss&>(module), mesh.same_rows,
-                                              job_->group.rank());
+      same_rows_ = std::make_shared<RowsCheck>(dynamic_cast<models::Loss&>(module), mesh.same_rows,
+                                               job_->group.rank());
     return;
   }
   job_->arguments.pipeline.layers = pipeline->layers();

@@ -14,7 +14,7 @@ namespace ringlet::train {
 namespace {
 
 /// After an update.
-struct Milestone {
+struct StepEnd {
   std::int64_t step = 0;  // counted from 1
   bool ends_epoch = false;
   bool ends_run = false;
@@ -25,7 +25,7 @@ bool every(std::int64_t interval, std::int64_t step) {
   return interval > 0 && step % interval == 0;
 }
 
-bool evaluates_at(const Milestone& at, const TrainingArguments& arguments) {
+bool evaluates_at(const StepEnd& at, const TrainingArguments& arguments) {
   switch (arguments.eval_strategy) {
     case EvalStrategy::steps:
       return every(eval_interval(arguments), at.step) || at.ends_run;
@@ -38,7 +38,7 @@ bool evaluates_at(const Milestone& at, const TrainingArguments& arguments) {
 }
 
 /// `is_best`: an evaluation there has found the best metric so far.
-bool saves_at(const Milestone& at, const TrainingArguments& arguments, bool is_best) {
+bool saves_at(const StepEnd& at, const TrainingArguments& arguments, bool is_best) {
   if (arguments.output_dir.empty()) return false;
   if (is_best && arguments.load_best_model_at_end) return true;
   switch (arguments.save_strategy) {
@@ -177,10 +177,10 @@ void TrainingRun::step() {
 void TrainingRun::take_step() {
   if (!std::exchange(in_epoch_, true))
     call(&TrainerCallback::on_epoch_begin, state_.position.epoch + 1);
-  if (given_.empty()) sums_.start_clock();
+  if (enqueued_.empty()) sums_.start_clock();
   optimizer_->set_lr(arguments_.learning_rate * schedule_.factor(state_.step));
-  Given given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
-              task_.take_loss()};
+  EnqueuedStep given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
+                     task_.take_loss()};
   if (!late_) read_loss(given);  // of all ranks, before anything is updated
   task_.update(*optimizer_);
   if (!late_) optimizer_->check_steps();
@@ -188,35 +188,35 @@ void TrainingRun::take_step() {
   const bool epoch_ends = advance(), last = state_.step == total();
   given.report.step = state_.step;
   given.report.epoch = epoch();
-  given_.push_back(std::move(given));
-  const Milestone milestone{state_.step, epoch_ends, last};
-  const bool evaluates = evaluates_at(milestone, arguments_);
+  enqueued_.push_back(std::move(given));
+  const StepEnd end{state_.step, epoch_ends, last};
+  const bool evaluates = evaluates_at(end, arguments_);
   read_steps(late_ && !evaluates && !epoch_ends && !last ? 1 : 0);
   Evaluation found;
   if (evaluates) found = evaluate();
   if (epoch_ends)
     result_.epochs.push_back({state_.position.epoch, sums_.take_epoch_loss(), found.metrics});
   agree_to_stop();
-  const bool saves = job_.save_at_stop || saves_at(milestone, arguments_, found.is_best);
+  const bool saves = job_.save_at_stop || saves_at(end, arguments_, found.is_best);
   if (saves || stopped()) read_steps(0);
   if (saves) save();
   if (epoch_ends) end_epoch(state_.position.epoch);
 }
 
 void TrainingRun::read_steps(std::size_t late) {
-  while (given_.size() > late) {
-    Given given = std::move(given_.front());
-    given_.pop_front();
+  while (enqueued_.size() > late) {
+    EnqueuedStep given = std::move(enqueued_.front());
+    enqueued_.pop_front();
     reading_ = given.report.step;
     if (late_) read_loss(given);
-    optimizer_->check_steps(given_.size());
+    optimizer_->check_steps(enqueued_.size());
     given.report.grad_norm = optimizer_->grad_norm();
     report(given.report);
   }
   reading_ = state_.step;
 }
 
-void TrainingRun::read_loss(Given& given) {
+void TrainingRun::read_loss(EnqueuedStep& given) {
   StepResult& result = given.report.result;
   result.loss = given.loss.value();
   if (job_.group.size() > 1) result = combined(result, job_.group.rank(), job_.mesh.data, late_);

@@ -53,7 +53,7 @@ class TrainingRun {
 
  private:
   /// A step that is enqueued on the device and not read yet.
-  struct Given {
+  struct EnqueuedStep {
     StepReport report;  // without the values to be read
     StepLoss loss;
   };
@@ -85,7 +85,7 @@ class TrainingRun {
   void take_step();
   /// Waits for the enqueued steps, except the `late` latest, and reports them.
   void read_steps(std::size_t late);
-  void read_loss(Given& given);
+  void read_loss(EnqueuedStep& given);
   void report(const StepReport& report);
 
   /// True at the end of an epoch.
@@ -112,9 +112,9 @@ class TrainingRun {
   TrainingResult result_;
   StepSums sums_{state_, result_};
   std::optional<MetricsWriter> metrics_;
-  std::deque<Given> given_;           // oldest first
-  std::int64_t reading_ = 0;          // the step that an error names
-  std::optional<BestMetric> metric_;  // none: evaluations are not compared
+  std::deque<EnqueuedStep> enqueued_;  // oldest first
+  std::int64_t reading_ = 0;           // the step that an error names
+  std::optional<BestMetric> metric_;   // none: evaluations are not compared
   bool in_epoch_ = false;
   bool stopping_ = false;    // all ranks have agreed to
   const char* inside_ = "";  // for an error in a step: ", evaluating"

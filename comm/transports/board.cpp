@@ -87,7 +87,7 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
     std::weak_ptr<Board>& known = (*boards)[name];
     if (!(board = known.lock())) known = board = std::make_shared<Board>(member, process, fd);
   }
-  member.meet("opened the board", "all ranks on the board");
+  member.barrier("opened the board", "all ranks on the board");
   return board;
 }
 

@@ -107,7 +107,7 @@ class GlooTransport final : public Transport {
   Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
                  bool in_place) override {
     for (const Transmission& one : sends) send(one);
-    for (const Transmission& receive : receives) hear(receive.peer);
+    for (const Transmission& receive : receives) receive_call(receive.peer);
 
     std::size_t nbytes = 0;
     for (const Transmission& receive : receives) nbytes += receive.nbytes;
@@ -186,7 +186,7 @@ class GlooTransport final : public Transport {
   }
 
   // Receives the peer's call, once in a collective.
-  void hear(int rank) {
+  void receive_call(int rank) {
     if (at(rank).heard) return;
     Call theirs;
     const auto in = context_->createUnboundBuffer(&theirs, sizeof(theirs));

@@ -217,7 +217,7 @@ std::shared_ptr<::gloo::Context> connect_gloo(const Membership& membership) {
                                                    });
     made.reset();
     // A rank that left earlier would end the connections of its peers.
-    membership.meet("connected", "the connections of all ranks");
+    membership.barrier("connected", "the connections of all ranks");
     return context;
   } catch (const ::gloo::Exception& error) {
     membership.end_late(

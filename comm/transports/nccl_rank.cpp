@@ -39,22 +39,22 @@ class NcclReplays final : public ReplayObserver {
 
 NcclRank::NcclRank(const Membership& membership, Transport& host)
     : membership_(membership), host_(make_schedule_engine(host, membership.rank, membership.size)) {
-  meeting_.schedule =
+  barrier_.schedule =
       make_schedule(Op::barrier, Algorithm::direct, membership.rank, membership.size);
-  meeting_.pieces = Pieces(1);
-  meeting_.buffer = empty({0}, DType::u8, Device{});
+  barrier_.pieces = Pieces(1);
+  barrier_.buffer = empty({0}, DType::u8, Device{});
 }
 
 void NcclRank::enter(const Call& call, Device device) {
   call_ = call;
   RINGLET_CHECK(!communicator_ || device == device_, "[", name(call.op), "] of a tensor on ",
                 device, " in a group whose tensors are on ", device_);
-  meet();
+  barrier();
   if (!communicator_) {
     check_gpus(membership_, gpu_place(device));
     device_ = device;
     communicator_.emplace(membership_, device);
-    meet();  // NCCL's kernels must not wait on a GPU where another rank still makes its part
+    barrier();  // NCCL's kernels must not wait on a GPU where another rank still makes its part
     watchdog_.emplace(membership_, *communicator_);
   }
   begun_ =
@@ -75,9 +75,9 @@ void NcclRank::note_captured() {
 
 // Empty messages carry the call, and a rank hears from its neighbour: where neighbours agree, all
 // do.
-void NcclRank::meet() {
-  meeting_.call = call_;
-  host_->execute(meeting_);
+void NcclRank::barrier() {
+  barrier_.call = call_;
+  host_->execute(barrier_);
 }
 
 void NcclRank::group(const NcclCommunicator::Calls& calls) {

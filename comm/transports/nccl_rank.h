@@ -28,12 +28,12 @@ class NcclRank {
   void leave();
 
  private:
-  void meet();
+  void barrier();
   void note_captured();
 
   Membership membership_;
   std::unique_ptr<Engine> host_;
-  Collective meeting_;
+  Collective barrier_;
   Call call_;
   Device device_;
   std::shared_ptr<StreamEvent> begun_;  // null in a capture

@@ -71,7 +71,7 @@ TEST_CASE("rows of ranks that a launcher started, each on the GPU that it sees, 
     const DefaultDeviceGuard on(options.device);
     options.transport = comm::TransportKind::nccl;
     options.join(launched);
-    CHECK(options.speaks() == (launched.rank() == 0));
+    CHECK(options.is_root() == (launched.rank() == 0));
     CHECK(options.device_of(1) == options.device);
     CHECK(options.gpus.size() == 2);
     CHECK(options.gpus[1].ends_with(" 0000:02:00.0"));

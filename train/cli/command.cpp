@@ -87,7 +87,7 @@ const Option* Command::find(const std::string& name) const {
 std::map<std::string, std::string> Command::given() const {
   std::map<std::string, std::string> all;
   for (const Option& option : options)
-    for (const Option::Given& one : option.given) {
+    for (const Option::Value& one : option.given) {
       std::string& text = all[option.name()];
       text += (text.empty() ? "" : ",") + one.value;
     }

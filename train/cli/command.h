@@ -34,11 +34,11 @@ struct Option {
   std::string needs = {};                  // an option that must be given with it
   std::string setting = {};                // the field, as SettingError names it: "learning_rate"
 
-  struct Given {
+  struct Value {
     std::string value;
     std::string place = {};  // in a file: "run.toml:3: "; empty: on the command line
   };
-  std::vector<Given> given = {};
+  std::vector<Value> given = {};
 
   /// The first long name: "--ranks"; of an argument its own.
   std::string name() const;

@@ -117,7 +117,7 @@ void set_values(const CLI::App& app, Command& command) {
     if (option.given.empty())  // by no file
       for (const std::string& text : app.get_option(option.name())->results())
         option.given.push_back({text});
-    for (const Option::Given& one : option.given) try {
+    for (const Option::Value& one : option.given) try {
         option.set(one.value, &one == &option.given.front());
       } catch (const InputError& error) {
         fail_input(one.place, option.name(), ": ", error.what());
@@ -138,7 +138,7 @@ void run(const Command& command) {
       message.erase(0, rank + 2);
     const Option* const option = command.find(message.substr(0, message.find_first_of(" :,")));
     if (option == nullptr || option->given.empty()) fail_input(message);
-    const auto named = std::ranges::find_if(option->given, [&](const Option::Given& one) {
+    const auto named = std::ranges::find_if(option->given, [&](const Option::Value& one) {
       return message.find(one.value, option->name().size()) != message.npos;
     });
     fail_input((named == option->given.end() ? option->given.back() : *named).place, message);

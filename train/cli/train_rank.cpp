@@ -195,7 +195,7 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
   const bool first = group.rank() == 0;
   const models::SentenceEncoder encoder =
       plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
-  teach(plan.data, options.data.teacher, encoder, group);
+  set_teacher_targets(plan.data, options.data.teacher, encoder, group);
   const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});  // the losses' heads
   const Losses losses = make_losses(plan.data, options.data.losses, encoder);
   train::TrainingArguments arguments = training_arguments(options, plan.data);

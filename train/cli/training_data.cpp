@@ -209,8 +209,8 @@ TrainingData read_training_data(const DataOptions& options) {
   return data;
 }
 
-void teach(TrainingData& data, const std::string& teacher, const models::SentenceEncoder& student,
-           const comm::Group& group) {
+void set_teacher_targets(TrainingData& data, const std::string& teacher,
+                         const models::SentenceEncoder& student, const comm::Group& group) {
   if (teacher.empty()) return;
   const auto encoder = models::SentenceEncoder::from_pretrained(teacher, student.device());
   if (encoder.encoded_dimension() != student.dimension())

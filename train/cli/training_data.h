@@ -56,8 +56,8 @@ TrainingData read_training_data(const DataOptions& options);
 
 /// Gives the data sets of mse the teacher's embeddings of their first column, which all ranks
 /// compute together.
-void teach(TrainingData& data, const std::string& teacher, const models::SentenceEncoder& student,
-           const comm::Group& group);
+void set_teacher_targets(TrainingData& data, const std::string& teacher,
+                         const models::SentenceEncoder& student, const comm::Group& group);
 
 /// The loss of each source over one encoder, in one module.
 struct Losses {

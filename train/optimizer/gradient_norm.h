@@ -83,13 +83,13 @@ class GradientNorm {
       try {
         oldest.clip.values();
       } catch (...) {  // a wrong label or id on a GPU
-        take_back_ended();
+        undo_ended();
         throw;
       }
       checked_ = std::move(oldest.clip);
       if (!check_finite_ || std::isfinite(checked())) continue;
       const OptimizerState::Indices updated = oldest.updated;
-      take_back_ended();
+      undo_ended();
       fail_not_finite(updated);
     }
   }
@@ -152,7 +152,7 @@ class GradientNorm {
   bool is_on() const { return max_norm_ > 0 || check_finite_; }
 
   // Neither they nor the device's work for them have changed anything.
-  void take_back_ended() {
+  void undo_ended() {
     default_generator().step = ended_.front().generator.step;
     default_generator().draws = ended_.front().generator.draws;
     for (const Ended& ended : ended_) state_.take_back(ended.updated);

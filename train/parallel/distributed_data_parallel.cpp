@@ -72,7 +72,7 @@ void DistributedDataParallel::backward_begins(std::span<autograd::VariableState*
   works_.clear();
   exchanges_.clear();
   for (Item& item : items_) {
-    if (item.reached && !item.pending) item.set_aside();
+    if (item.reached && !item.pending) item.stash();
     if (!item.state->has_grad) {
       tables_.forget(*item.state);
       item.state->dense = false;
@@ -97,7 +97,7 @@ void DistributedDataParallel::grad_ready(autograd::VariableState& leaf) {
 void DistributedDataParallel::backward_ends() {
   // Parameters in the graph that got no gradient are left out, the same ones on all ranks.
   for (Item& item : items_)
-    if (!item.state->has_grad && std::exchange(item.pending, false)) item.put_back();
+    if (!item.state->has_grad && std::exchange(item.pending, false)) item.restore();
   if (std::exchange(reducing_, false)) reduce_rest();
   RankStrategy::backward_ends();
 }

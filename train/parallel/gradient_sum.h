@@ -16,13 +16,13 @@ struct GradientSum {
   Tensor earlier = {};   // the sum that was set aside
 
   /// Before a backward that may write the gradient.
-  void set_aside() {
+  void stash() {
     if (!state->has_grad || !std::exchange(reduced, false)) return;
     earlier = state->grad_buffer.clone();
     state->has_grad = false;
   }
   /// After one that did not, or that threw.
-  void put_back() {
+  void restore() {
     reduced = state->has_grad = earlier.defined();
     if (reduced) state->grad_buffer.copy_(std::exchange(earlier, Tensor()));
   }

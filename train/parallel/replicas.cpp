@@ -219,10 +219,10 @@ std::vector<Variable> Replicas::outside(const std::vector<std::vector<Variable>>
 
 void Replicas::backward(const std::vector<Variable>& values, const std::vector<Variable>& outside,
                         const Tensor& grad) {
-  set_sums_aside();
+  stash_sums();
   std::vector<GradientSum> sums;  // of `outside`
   for (const Variable& leaf : outside)
-    sums.emplace_back(GradientSum{leaf.state().get(), leaf.state()->has_grad}).set_aside();
+    sums.emplace_back(GradientSum{leaf.state().get(), leaf.state()->has_grad}).stash();
   try {
     on_devices([&](std::size_t d) {
       if (!values[d].requires_grad()) return;  // the other devices' do
@@ -232,20 +232,20 @@ void Replicas::backward(const std::vector<Variable>& values, const std::vector<V
     });
   } catch (...) {
     for (nn::Module* module : modules_) module->zero_grad();  // theirs are incomplete
-    for (GradientSum& sum : sums) sum.put_back();
+    for (GradientSum& sum : sums) sum.restore();
     throw;
   }
   for (GradientSum& sum : sums) finish(sum);
-  even_out();
+  zero_missing();
   if (module_.no_syncs() == 0) reduce();
   for (const Own& own : own_) own.state->partial = own.state->has_grad && !own.reduced;
 }
 
 // As on a rank, the first device's next gradient begins with zero, too.
-void Replicas::set_sums_aside() {
+void Replicas::stash_sums() {
   for (std::size_t i = 0; i < own_.size(); ++i) {
     if (own_[i].state->has_grad) {
-      own_[i].set_aside();
+      own_[i].stash();
       continue;
     }
     own_[i].forget();
@@ -254,7 +254,7 @@ void Replicas::set_sums_aside() {
 }
 
 // A gradient that some device has is zero on each device that does not use the parameter.
-void Replicas::even_out() {
+void Replicas::zero_missing() {
   std::vector<std::vector<Tensor>> missing(devices_.size());
   for (std::size_t i = 0; i < own_.size(); ++i) {
     const auto state_on = [&](std::size_t d) {
@@ -263,7 +263,7 @@ void Replicas::even_out() {
     bool elsewhere = false;
     for (std::size_t d = 1; d < devices_.size(); ++d) elsewhere |= state_on(d)->has_grad;
     if (!elsewhere && !own_[i].state->has_grad) {
-      own_[i].put_back();
+      own_[i].restore();
       continue;
     }
     own_[i].state->applied = false;
@@ -284,7 +284,7 @@ void Replicas::take_average(Tensor sum) const {
 // The sum of the latest backward is complete.
 void Replicas::finish(GradientSum& sum) const {
   if (sum.reduced) return;
-  if (!sum.state->has_grad) return sum.put_back();
+  if (!sum.state->has_grad) return sum.restore();
   take_average(sum.state->grad_buffer);
   sum.add_earlier();
 }

@@ -62,7 +62,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   struct Own : GradientSum {
     nn::Parameter parameter;
   };
-  void set_sums_aside();
+  void stash_sums();
   void take_average(Tensor sum) const;
   void finish(GradientSum& sum) const;
   void add_replica(Device device);
@@ -72,7 +72,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   void send_settings();
   std::vector<Variable> leaves(const std::vector<std::vector<Variable>>& used) const;
   std::vector<Variable> outside(const std::vector<std::vector<Variable>>& used) const;
-  void even_out();
+  void zero_missing();
   std::vector<Range> reached() const;
   void reduce();
   void add_replicas();

@@ -171,14 +171,14 @@ void UnitSharding::backward_begins(std::span<autograd::VariableState* const> rea
     for (Item& item : state.items) {
       if (!item.reached) continue;
       ++state.waiting;
-      start_anew(item);
+      begin_sum(item);
     }
-    if (state.waiting > 0 && !gradients_) set_sums_aside(state);
+    if (state.waiting > 0 && !gradients_) stash_sums(state);
   }
 }
 
 // A reduced gradient is summed in the shard; this rank's next one begins with zero.
-void UnitSharding::start_anew(Item& item) {
+void UnitSharding::begin_sum(Item& item) {
   if (std::exchange(item.pending, true)) return;
   item.state->has_grad = item.state->dense = false;
   tables_.forget(*item.state);
@@ -186,7 +186,7 @@ void UnitSharding::start_anew(Item& item) {
 }
 
 // Before the shard's gradients are written.
-void UnitSharding::set_sums_aside(State& state) {
+void UnitSharding::stash_sums(State& state) {
   for (Item& item : state.items)
     if (item.reduced && !item.earlier.defined())
       item.earlier = in_shard(state.shard_grad, state, *item.slot).clone();
@@ -220,7 +220,7 @@ void UnitSharding::grad_ready(autograd::VariableState& leaf) {
 
 void UnitSharding::reduce(State& state) {
   state.launched = true;
-  set_sums_aside(state);
+  stash_sums(state);
   Tensor input = gradients_ ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
   // Garbage between gradients becomes zeros.
   for (const Item& item : state.items) {

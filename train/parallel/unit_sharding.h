@@ -72,8 +72,8 @@ class UnitSharding : public RankStrategy {
  private:
   using Bounds = std::pair<std::int64_t, std::int64_t>;  // elements of the arena
   void make_blocks(int shard_size);
-  void start_anew(Item& item);
-  void set_sums_aside(State& state);
+  void begin_sum(Item& item);
+  void stash_sums(State& state);
   void leave_out_unwritten();
   void make_room();
   void reduce(State& state);

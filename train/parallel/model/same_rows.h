@@ -15,13 +15,13 @@ void check_same_rows(const comm::Group& group, int rank,
                      std::span<const models::PackedBatch> micro_batches);
 
 /// While it lives, a loss checks each batch that it trains on.
-class SameRows final : public models::BatchRunner {
+class RowsCheck final : public models::BatchRunner {
  public:
-  SameRows(models::Loss& loss, comm::Group group, int rank)
+  RowsCheck(models::Loss& loss, comm::Group group, int rank)
       : loss_(loss), group_(std::move(group)), rank_(rank) {
     loss.set_runner(this);
   }
-  ~SameRows() override {
+  ~RowsCheck() override {
     if (loss_.runner() == this) loss_.set_runner(nullptr);
   }
   Variable run(const models::PackedBatch& batch) override {
