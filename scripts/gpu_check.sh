@@ -226,9 +226,12 @@ snli_runs() {
 }
 
 slice_train() {
-  limit=280 on_device train train/train_tests
+  local room
+  for room in train train/checkpoint train/data train/optimizer train/report train/step; do
+    limit=280 on_device "$room" train/train_tests
+  done
   on_device train/evaluators train/evaluators
-  on_device train/search train/search
+  on_device train/evaluators/search train/evaluators
   check "course, $device" "$build/tests/tutorial" --device "$device"
   snli_runs
   check "a short run, $device" short_run
@@ -258,6 +261,7 @@ slice_comm() {
   local strategy mesh train_options
   on_device comm comm/comm_tests
   limit=280 on_device train/parallel train/parallel_tests
+  limit=280 on_device train/parallel/model train/parallel_tests
   for strategy in ddp fsdp; do
     train_options=(--strategy "$strategy" --devices 2)
     check "a short run under $strategy, $device" short_run

@@ -30,7 +30,7 @@ HOST_TESTS = {
     "comm/group_capture": ["host:comm/nccl"],
     "cuda/virtual_ranks": ["cuda/all_reduce_device", "comm/device"],
     "autograd/": ["autograd/side_branch"],
-    "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/memory_device", "train/step_graphs"],
+    "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/memory_device", "train/step/step_graphs"],
     "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring"],
 }
 

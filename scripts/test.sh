@@ -161,7 +161,7 @@ thread_tests() {
   check "thread sanitizer: strategies" build-threads/tests/thread_tests \
     --test-case='under ring ten*,a thread and a replica*,*one all-reduce per bucket*,*gathers each unit*,*no_sync*,forwards that threw*,no write overtakes*'
   check "thread sanitizer: loader" build-threads/tests/thread_tests \
-    --source-file='*train/loader.cpp,*bounded_queue.cpp'
+    --source-file='*data/loader.cpp,*bounded_queue.cpp'
 }
 
 leak_check() {

@@ -3,7 +3,6 @@
 
 #include "../device.h"
 #include "../files.h"
-#include "graph_device.h"
 #include "results.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/comm/launch.h"
@@ -15,6 +14,7 @@
 #include "ringlet/train/evaluators/classification.h"
 #include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/trainer.h"
+#include "step/graph_device.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -2,7 +2,7 @@
 // change parameters in several ways, but no product may use old ones.
 #include <doctest/doctest.h>
 
-#include "../graph_device.h"
+#include "../step/graph_device.h"
 #include "every_strategy.h"
 #include "ringlet/core/tensor/dlpack.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"

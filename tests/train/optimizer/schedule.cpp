@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../oracle.h"
+#include "../../oracle.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

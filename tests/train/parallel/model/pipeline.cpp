@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "../../device.h"
+#include "../../../device.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/comm/launch.h"

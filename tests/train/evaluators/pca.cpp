@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "../oracle.h"
+#include "../../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/train/evaluators/reduced_encoder.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-#include "../files.h"
+#include "../../files.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/report/metrics.h"

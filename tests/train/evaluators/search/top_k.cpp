@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "../../device.h"
+#include "../../../device.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/tensor/random.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <mutex>
 
-#include "../../files.h"
+#include "../../../files.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <set>
 
-#include "../files.h"
+#include "../../files.h"
+#include "../words.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/token_cache.h"
 #include "ringlet/train/evaluators/encode_together.h"
-#include "words.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

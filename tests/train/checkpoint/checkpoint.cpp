@@ -2,14 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include "../files.h"
+#include "../../files.h"
+#include "../words.h"
+#include "../words_loss.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/checkpoint/checkpoint_digests.h"
 #include "ringlet/train/optimizer/update_rules.h"
-#include "words.h"
-#include "words_loss.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

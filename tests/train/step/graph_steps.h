@@ -1,8 +1,8 @@
 // Steps of a small loss under train::StepGraphs, on a device with graphs.
 #pragma once
 
+#include "../results.h"
 #include "graph_device.h"
-#include "results.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/step/step_graphs.h"

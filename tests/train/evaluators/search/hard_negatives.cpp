@@ -6,8 +6,8 @@
 #include <mutex>
 #include <set>
 
-#include "../../device.h"
-#include "../../oracle.h"
+#include "../../../device.h"
+#include "../../../oracle.h"
 #include "ringlet/comm/launch.h"
 
 using namespace ringlet;

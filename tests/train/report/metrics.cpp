@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "../files.h"
+#include "../../files.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 

@@ -3,14 +3,14 @@
 
 #include <cmath>
 
-#include "../device.h"
-#include "../files.h"
+#include "../../device.h"
+#include "../../files.h"
+#include "../words.h"
+#include "../words_loss.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/step/best_metric.h"
 #include "ringlet/train/trainer.h"
-#include "words.h"
-#include "words_loss.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

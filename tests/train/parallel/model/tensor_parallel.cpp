@@ -7,8 +7,9 @@
 #include <cmath>
 #include <optional>
 
-#include "../../device.h"
-#include "../../files.h"
+#include "../../../device.h"
+#include "../../../files.h"
+#include "../tiny.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
@@ -21,7 +22,6 @@
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/parallel/model/mesh.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
-#include "tiny.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

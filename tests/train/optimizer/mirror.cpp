@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "graph_device.h"
-#include "results.h"
+#include "../results.h"
+#include "../step/graph_device.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/models/losses/multi_loss.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "../files.h"
+#include "../../files.h"
+#include "../results.h"
 #include "graph_device.h"
-#include "results.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/train/trainer.h"
 

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include "../files.h"
+#include "../../files.h"
+#include "../words.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/argument_table.h"
-#include "words.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -7,15 +7,15 @@
 
 #include <optional>
 
-#include "../device.h"
-#include "../files.h"
+#include "../../device.h"
+#include "../../files.h"
+#include "../words.h"
+#include "../words_loss.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/tests/json_path.h"
 #include "ringlet/train/checkpoint/checkpoint_digests.h"
 #include "ringlet/train/trainer.h"
-#include "words.h"
-#include "words_loss.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

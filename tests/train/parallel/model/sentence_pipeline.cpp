@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "../device.h"
-#include "../files.h"
-#include "parallel/tiny.h"
+#include "../../../device.h"
+#include "../../../files.h"
+#include "../tiny.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/losses.h"

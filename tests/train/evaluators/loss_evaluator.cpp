@@ -2,14 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include "../files.h"
-#include "../oracle.h"
+#include "../../files.h"
+#include "../../oracle.h"
+#include "../words.h"
+#include "../words_loss.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/trainer.h"
-#include "words.h"
-#include "words_loss.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -7,12 +7,12 @@
 #include <mutex>
 #include <set>
 
+#include "../words.h"
 #include "graph_steps.h"
 #include "ringlet/core/ops/embedding.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/trainer.h"
-#include "words.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

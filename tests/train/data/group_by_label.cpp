@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "../words.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/train/data/sampler.h"
-#include "words.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

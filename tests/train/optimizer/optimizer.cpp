@@ -7,7 +7,7 @@
 #include <limits>
 #include <tuple>
 
-#include "../oracle.h"
+#include "../../oracle.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/optimizer.h"

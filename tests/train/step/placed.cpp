@@ -1,7 +1,7 @@
 // Training of a module on several devices of one process.
 #include <doctest/doctest.h>
 
-#include "../second_device.h"
+#include "../../second_device.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/place.h"
