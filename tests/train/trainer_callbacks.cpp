@@ -30,7 +30,7 @@ TrainerCallback recorder(Events& events, const std::string& who = "") {
 }
 
 /// Two epochs of two steps, an evaluation and a checkpoint after each.
-struct Fixture : OnCpu {  // on a GPU a step is reported while the next one is in flight
+struct CallbackFixture : OnCpu {  // on a GPU a step is reported while the next one is in flight
   TemporaryFolder folder;
   std::shared_ptr<words::Loss> loss = words::loss(2);
   Trainer trainer{*loss,
@@ -42,14 +42,14 @@ struct Fixture : OnCpu {  // on a GPU a step is reported while the next one is i
                    .logging_steps = 2,
                    .eval_strategy = EvalStrategy::epoch,
                    .save_strategy = SaveStrategy::epoch}};
-  Fixture() {
+  CallbackFixture() {
     trainer.add_evaluator([](const EvaluationPoint&) { return Metrics{{"score", 1}}; });
   }
 };
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "the events of a run are in the documented order") {
+TEST_CASE_FIXTURE(CallbackFixture, "the events of a run are in the documented order") {
   Events events;
   trainer.add_callback(recorder(events));
   trainer.train();
@@ -59,7 +59,8 @@ TEST_CASE_FIXTURE(Fixture, "the events of a run are in the documented order") {
                          "evaluate 4", "save checkpoint-4", "epoch 2 ends", "train ends 4"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "callbacks of one event are called in the order they were added") {
+TEST_CASE_FIXTURE(CallbackFixture,
+                  "callbacks of one event are called in the order they were added") {
   Events events;
   trainer.add_callback(recorder(events, "first: "));
   trainer.add_callback({.on_step_end = [&](const StepReport&) { trainer.stop(); }});
@@ -71,7 +72,8 @@ TEST_CASE_FIXTURE(Fixture, "callbacks of one event are called in the order they 
                          "second: train ends 1"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a stop that an event after the checkpoint requests leaves one there") {
+TEST_CASE_FIXTURE(CallbackFixture,
+                  "a stop that an event after the checkpoint requests leaves one there") {
   TrainingArguments arguments{.output_dir = folder / "out",
                               .num_train_epochs = 2,
                               .per_device_train_batch_size = 4,
@@ -84,7 +86,8 @@ TEST_CASE_FIXTURE(Fixture, "a stop that an event after the checkpoint requests l
   CHECK(latest_checkpoint(folder / "out") == folder / "out/checkpoint-2");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a callback's count that no checkpoint could bring back is refused") {
+TEST_CASE_FIXTURE(CallbackFixture,
+                  "a callback's count that no checkpoint could bring back is refused") {
   trainer.add_callback({.state = [] { return CallbackState{{"left", -1}}; }});
   CHECK_THROWS_WITH_AS(trainer.train(),
                        "[trainer] a callback's count left: expected 0 or more, found -1 (training "
@@ -92,7 +95,8 @@ TEST_CASE_FIXTURE(Fixture, "a callback's count that no checkpoint could bring ba
                        Error);
 }
 
-TEST_CASE_FIXTURE(Fixture, "counts of callbacks are kept in checkpoints; two of one name are not") {
+TEST_CASE_FIXTURE(CallbackFixture,
+                  "counts of callbacks are kept in checkpoints; two of one name are not") {
   std::int64_t steps = 0, loaded = -1;
   trainer.add_callback(
       {.on_step_end = [&](const StepReport&) { ++steps; },

@@ -14,21 +14,21 @@ using namespace ringlet::train;
 
 namespace {
 
-constexpr std::int64_t kSize = 2 * 4096;
+constexpr std::int64_t kNumel = 2 * 4096;
 
-struct Scale final : nn::Layer<Scale> {
+struct Factor final : nn::Layer<Factor> {
   bool is_unit() const override { return true; }
   Variable forward(const Variable& x) { return autograd::mul(x, weight); }
-  nn::Parameter weight = register_parameter("weight", full({kSize}, 0.5));
+  nn::Parameter weight = register_parameter("weight", full({kNumel}, 0.5));
 };
 
 /// y = scale(x) bias + bias: a unit, and a parameter outside every unit that backward reads.
 struct Tower final : nn::Layer<Tower> {
-  explicit Tower(double value) : bias(register_parameter("bias", full({kSize}, value))) {}
+  explicit Tower(double value) : bias(register_parameter("bias", full({kNumel}, value))) {}
   Variable forward(const Variable& x) {
     return autograd::add(autograd::mul((*scale)(x), bias), bias);
   }
-  std::shared_ptr<Scale> scale = register_module("scale", std::make_shared<Scale>());
+  std::shared_ptr<Factor> scale = register_module("scale", std::make_shared<Factor>());
   nn::Parameter bias;
 };
 
@@ -37,8 +37,8 @@ struct Towers {
   /// Two steps. The graph of each runs backward twice.
   void train(Sgd& of_first, Sgd& of_second, double x) {
     for (int step = 0; step < 2; ++step) {
-      const Variable loss = autograd::sum(
-          autograd::mul(first(Variable(full({kSize}, x))), second(Variable(full({kSize}, 1 - x)))));
+      const Variable loss = autograd::sum(autograd::mul(first(Variable(full({kNumel}, x))),
+                                                        second(Variable(full({kNumel}, 1 - x)))));
       loss.backward({}, /*retain_graph=*/true);
       loss.backward();
       for (Sgd* optimizer : {&of_first, &of_second}) {
@@ -97,7 +97,7 @@ TEST_CASE("a graph from before an update has no backward, under every strategy")
           Tower tower(1);
           const auto attached = attach(tower, group);
           Sgd optimizer(tower);
-          const Variable loss = autograd::sum(tower(Variable(ones({kSize}))));
+          const Variable loss = autograd::sum(tower(Variable(ones({kNumel}))));
           loss.backward({}, /*retain_graph=*/true);
           optimizer.step();
           CHECK(message([&] { loss.backward(); }).find("to after forward, and backward needs") !=

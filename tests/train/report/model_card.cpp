@@ -12,7 +12,7 @@ using namespace ringlet::train;
 
 namespace {
 
-models::SentenceEncoder tiny_encoder() {
+models::SentenceEncoder small_encoder() {
   return {words::encoder_config(models::Architecture::mpnet), words::tokenizer()};
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a card names the base model, data, losses, changed arguments and resu
   const TrainingArguments arguments{.num_train_epochs = 2, .learning_rate = 2e-5};
   card.arguments = argument_texts(arguments);
   card.changed_arguments = changed_arguments(arguments);
-  const std::string text = model_card(card, tiny_encoder());
+  const std::string text = model_card(card, small_encoder());
 
   CHECK(section(text, "---\n", "---\n") ==
         "tags:\n- sentence-transformers\n- sentence-similarity\n- feature-extraction\n- dense\n"
@@ -90,7 +90,7 @@ TEST_CASE("a card does not mix figures of data sets with names that begin alike"
                      {"EmbeddingSimilarityEvaluator", "eval_2"},
                      {"LabelAccuracyEvaluator", "eval_2_nli"}};
   card.metrics = folder / "metrics.jsonl";
-  const std::string text = model_card(card, tiny_encoder());
+  const std::string text = model_card(card, small_encoder());
   const std::string table = "| Metric | Value |\n|:---|:---|\n";
   std::string found;
   for (std::size_t at = 0; (at = text.find(table, at)) != text.npos;) {
@@ -103,7 +103,7 @@ TEST_CASE("a card does not mix figures of data sets with names that begin alike"
 TEST_CASE("a card without results, of random weights or a folder, has no hub metadata of them") {
   ModelCard card;
   card.train_datasets = {data_of(words::dataset(8, 2), "nli", "SoftmaxLoss")};
-  const std::string fresh = model_card(card, tiny_encoder());
+  const std::string fresh = model_card(card, small_encoder());
   CHECK(fresh.find("trained from random weights") != fresh.npos);
   for (const char* absent :
        {"base_model:", "metrics:", "model-index:", "## Evaluation", "### Training Logs"}) {
@@ -112,7 +112,7 @@ TEST_CASE("a card without results, of random weights or a folder, has no hub met
   }
   for (const char* folder : {"/data/mpnet", "out/tiny/model", "../mpnet", "mpnet"}) {
     card.base_model = folder;
-    const std::string local = model_card(card, tiny_encoder());
+    const std::string local = model_card(card, small_encoder());
     CHECK(local.find("base_model:") == local.npos);
     CHECK(local.find(str("finetuned from ", folder)) != local.npos);
   }
@@ -143,8 +143,8 @@ TEST_CASE("arguments have Python's text, and the changed ones are those that dif
 
 TEST_CASE("an encoder is saved with its card, and without one there is no README.md") {
   const TemporaryFolder folder;
-  tiny_encoder().save(folder / "with", "a card");
-  tiny_encoder().save(folder / "without");
+  small_encoder().save(folder / "with", "a card");
+  small_encoder().save(folder / "without");
   CHECK(read_file(folder / "with/README.md") == "a card");
   CHECK(!path_exists(folder / "without/README.md"));
 }

@@ -27,7 +27,7 @@ std::vector<Span> of_kind(const std::vector<Span>& spans, const std::string& kin
   return found;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
+std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t found = 0;
   for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++found;
   return found;
@@ -126,12 +126,13 @@ TEST_CASE("the trace has a process for each rank, a thread for each track, and m
 
 TEST_CASE("the drawing is of the last step, without kernels in others") {
   const std::string svg = to_svg({two_steps()});
-  CHECK(count(svg, "<title>matmul, 3000.00 ms</title>") == 1);
-  CHECK(count(svg, "<title>inner") == 0);
+  CHECK(count_of(svg, "<title>matmul, 3000.00 ms</title>") == 1);
+  CHECK(count_of(svg, "<title>inner") == 0);
   for (const char* tick : {"0", "2000", "4000", "6000", "ms"})  // the axis
-    CHECK(count(svg, str(">", tick, "</text>")) == 1);
-  CHECK(count(svg, "<title>all_reduce (f32, 8), 3000.00 ms</title>") == 1);
-  CHECK(count(svg, "ddp, rank 0: 6000.0 ms, 3000.0 ms of collectives, 2000.0 ms of waiting") == 1);
+    CHECK(count_of(svg, str(">", tick, "</text>")) == 1);
+  CHECK(count_of(svg, "<title>all_reduce (f32, 8), 3000.00 ms</title>") == 1);
+  CHECK(count_of(svg, "ddp, rank 0: 6000.0 ms, 3000.0 ms of collectives, 2000.0 ms of waiting") ==
+        1);
 }
 
 TEST_SUITE_END();

@@ -20,8 +20,8 @@ using namespace ringlet::train;
 namespace {
 
 /// An encoder with a loss for each of two data sets.
-struct Setup {
-  explicit Setup(Device device, double dropout = 0)
+struct GraphSetup {
+  explicit GraphSetup(Device device, double dropout = 0)
       : encoder(encoder_on(device, dropout)),
         loss(two_losses<models::CosineSimilarityLoss>(encoder)) {}
   models::SentenceEncoder encoder;
@@ -60,16 +60,16 @@ struct TokenCounts final : KernelObserver {
   std::set<std::int64_t> seen;
 };
 
-struct Trained {
+struct TrainedSteps {
   std::vector<double> losses;
   std::vector<float> values;
   std::vector<std::string> notes;
   TrainingResult result;
 };
 
-Trained train_steps(models::Loss& loss, const Datasets& data, TrainingArguments arguments,
-                    const std::function<void()>& between = {}) {
-  Trained out;
+TrainedSteps train_steps(models::Loss& loss, const Datasets& data, TrainingArguments arguments,
+                         const std::function<void()>& between = {}) {
+  TrainedSteps out;
   Trainer trainer(loss, data, words::tokenizer(), arguments);
   trainer.add_callback({.on_step_end =
                             [&](const StepReport& at) {
@@ -99,15 +99,15 @@ TEST_CASE("captured steps have the bits of eager ones: two losses, dropout, a sc
     CAPTURE(dtype);
     TrainingArguments arguments = arguments_of(dtype);
     const Datasets data{words::dataset(48, 3), words::scored_dataset(40)};
-    const Setup captured(graphs.device, 0.1), eager(graphs.device, 0.1);
+    const GraphSetup captured(graphs.device, 0.1), eager(graphs.device, 0.1);
     // Evaluation between steps creates other forms of weights.
     const std::vector<std::string> texts{words::text(1), words::text(6), words::text(11)};
     const auto between = [&] {
       static_cast<void>(captured.encoder.encode(texts, {.batch_tokens = 4}));
     };
-    const Trained a = train_steps(*captured.loss, data, arguments, between);
+    const TrainedSteps a = train_steps(*captured.loss, data, arguments, between);
     arguments.step_graphs = StepGraphMode::off;
-    const Trained b = train_steps(*eager.loss, data, arguments);
+    const TrainedSteps b = train_steps(*eager.loss, data, arguments);
     CHECK(a.notes.empty());
     CHECK(a.result.replayed_steps >= 6);
     CHECK(b.result.replayed_steps == 0);
@@ -121,11 +121,11 @@ TEST_CASE("work that cannot be captured is launched op by op, and one line says 
   const GraphDevice graphs;
   const Datasets data{words::dataset(48, 3), words::scored_dataset(40)};
   const auto notes = [&](const TrainingArguments& arguments) {
-    const Setup setup(graphs.device), off(graphs.device);
-    const Trained found = train_steps(*setup.loss, data, arguments);
+    const GraphSetup setup(graphs.device), off(graphs.device);
+    const TrainedSteps found = train_steps(*setup.loss, data, arguments);
     TrainingArguments eager = arguments;
     eager.step_graphs = StepGraphMode::off;
-    const Trained expected = train_steps(*off.loss, data, eager);
+    const TrainedSteps expected = train_steps(*off.loss, data, eager);
     CHECK(found.result.replayed_steps == 0);
     CHECK(found.losses == expected.losses);
     CHECK(found.values == expected.values);
@@ -144,7 +144,7 @@ TEST_CASE("a loss that says nothing, or reads on the host, is never captured") {
   const auto note_of = [&](bool reads) {
     const models::SentenceEncoder encoder = encoder_on(graphs.device);
     OwnLoss loss(std::make_shared<models::SoftmaxLoss>(encoder, 3), reads);
-    const Trained found = train_steps(loss, {words::dataset(48, 3)}, arguments_of());
+    const TrainedSteps found = train_steps(loss, {words::dataset(48, 3)}, arguments_of());
     CHECK(found.losses.size() == 12);
     CHECK(found.result.replayed_steps == 0);
     REQUIRE(found.notes.size() == 1);

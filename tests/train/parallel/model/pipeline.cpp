@@ -24,13 +24,13 @@ namespace {
 constexpr std::int64_t kWidth = 9;
 
 /// Twelve layers of a residual linear layer and a norm each; the rows of each micro-batch.
-struct Stack {
+struct LinearStack {
   static constexpr int kLayers = 12;
   std::vector<std::shared_ptr<nn::Linear>> linears;
   std::vector<std::shared_ptr<nn::LayerNorm>> norms;
   std::vector<Tensor> micro_batches;
 
-  explicit Stack(int count) {
+  explicit LinearStack(int count) {
     const GeneratorGuard guard({.seed = 7});
     for (int i = 0; i < kLayers; ++i) {
       linears.push_back(std::make_shared<nn::Linear>(kWidth, kWidth));
@@ -68,11 +68,12 @@ struct Stack {
 
 /// The layer where a stage begins; stages are of different lengths.
 int edge(int stage, int stages) {
-  return stage == 0 ? 0 : std::min(Stack::kLayers, (stage * Stack::kLayers + 1) / stages);
+  return stage == 0 ? 0
+                    : std::min(LinearStack::kLayers, (stage * LinearStack::kLayers + 1) / stages);
 }
 
 void check_step(const comm::Group& group, PipelineKind kind, int micro_batches, int chunks) {
-  const Stack piped(micro_batches), whole(micro_batches);
+  const LinearStack piped(micro_batches), whole(micro_batches);
   const int stages = group.size() * chunks;
   std::vector<Pipeline::Forward> forwards;
   std::vector<Variable> mine, expected;
