@@ -1,6 +1,5 @@
 #include "ringlet/models/folder.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <map>
 

@@ -114,7 +114,7 @@ def code(text):
 def output(build, lesson):
     program = build / ("tests/tutorial" if lesson.suffix == ".cpp" else "tests/emulated/kernel_lessons")
     if not program.exists():
-        return '<p class="label">This lesson needs nvcc, which this machine lacks.</p>'
+        return '<p class="label">This lesson needs a build with nvcc.</p>'
     done = subprocess.run([program, "--minimal", f"--test-case={lesson.name[:2]}*"], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
@@ -138,8 +138,6 @@ def pictures(build, number):
 
 
 def exercises(number):
-    if not (exercise.EXERCISES / f"{number}.cpp").exists():
-        return ""
     text = exercise.with_gaps(exercise.parts(number)[0]).rstrip("\n")
     return (f"<details><summary>Three exercises</summary>\n<p>To solve them: <code>scripts/course.sh {number} --start</code>"
             f", fill in the gaps of <code>course/{number}.cpp</code>, then <code>scripts/course.sh {number} --check</code>."

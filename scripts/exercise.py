@@ -75,8 +75,6 @@ def check(build, lesson, mine):
 
 def main():
     build, lesson, action = sys.argv[1:]
-    if not (EXERCISES / f"{lesson}.cpp").exists():
-        refuse(f"lesson {lesson} has no exercises yet")
     mine = ROOT / f"course/{lesson}.cpp"
     text = parts(lesson)[0].rstrip("\n") + "\n"
     if action == "--solution":

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -32,6 +33,9 @@ def ptx_of(path):
     return [without_lines(text.decode(errors="replace")) for text in texts]
 
 
+OF_TRAIN = ("evaluators", "parallel")  # folders of tests/train with programs of their own
+
+
 class Builder:
     def __init__(self, root, build, folder):
         self.root, self.build, self.folder = root, build, folder
@@ -53,9 +57,9 @@ class Builder:
     def sources(self, program):
         if program.startswith("host:"):
             return ["nccl"]
-        folder = {"parallel": "train/parallel"}.get(program, program)
-        path = f"{self.root}/tests/{folder}"
-        names = sorted(name.removesuffix(".cpp") for name in os.listdir(path) if name.endswith(".cpp"))
+        folder = pathlib.Path(self.root, "tests", {name: f"train/{name}" for name in OF_TRAIN}.get(program, program))
+        names = sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.cpp")
+                       if program != "train" or path.relative_to(folder).parts[0] not in OF_TRAIN)
         return [name for name in names if program != "cuda" or name.endswith("_device")]  # the others run on the host
 
     def units(self):

@@ -90,7 +90,8 @@ std::int64_t Accelerator::updates() const {
 }
 
 std::unique_ptr<NoSync> Accelerator::accumulate() const {
-  return sync_gradients() || !module_ ? nullptr : std::make_unique<NoSync>(*module_);
+  if (sync_gradients() || !module_) return nullptr;
+  return std::make_unique<NoSync>(*module_, NoSync::AnyModule{});
 }
 
 void Accelerator::backward(const Variable& loss) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "ringlet/core/base/quote.h"
@@ -55,7 +54,8 @@ void check_value(const ArgumentRow& row, const T& value, Range<Number> range) {
   else
     inside |= range.low <= value && value <= range.high;
   if (!inside)
-    fail_setting(row.name, ": expected ", whole ? "a whole number" : "a number",
+    fail_setting(row.name, ": expected ", row.traits & kOr0 ? "0 or " : "",
+                 whole ? "a whole number" : "a number",
                  fmt::format(" from {} to {}, found {}", range.low, range.high, value));
 }
 template <class T, class Number>

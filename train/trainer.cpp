@@ -106,19 +106,27 @@ void Trainer::slice_layers(const comm::Group& group) const {
 
 namespace {
 
-/// A task's errors would name the fields of LoaderOptions.
-LoaderOptions checked_options(const TrainingArguments& arguments, const comm::Group& group) {
+/// Errors name the field of TrainingArguments, not that of LoaderOptions.
+std::unique_ptr<SentenceTask> make_task(models::Loss& loss, Datasets datasets,
+                                        const models::Tokenizer& tokenizer,
+                                        const TrainingArguments& arguments,
+                                        const comm::Group& group) {
   check_arguments(arguments, group);
-  return loader_options(arguments, group);
+  try {
+    return std::make_unique<SentenceTask>(loss, std::move(datasets), tokenizer,
+                                          loader_options(arguments, group));
+  } catch (const SettingError& error) {
+    if (error.setting != "batch_size") throw;
+    fail_setting("per_device_train_batch_size", error.what() + error.setting.size());
+  }
 }
 
 }  // namespace
 
 Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
                  TrainingArguments arguments, comm::Group group)
-    : Trainer(std::make_unique<SentenceTask>(loss, std::move(datasets), tokenizer,
-                                             checked_options(arguments, group)),
-              arguments, group) {}
+    : Trainer(make_task(loss, std::move(datasets), tokenizer, arguments, group), arguments, group) {
+}
 
 void Trainer::add_eval_datasets(const Datasets& datasets, std::vector<std::size_t> like) {
   const auto* task = dynamic_cast<SentenceTask*>(job_->task.get());

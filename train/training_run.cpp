@@ -179,16 +179,16 @@ void TrainingRun::take_step() {
     call(&TrainerCallback::on_epoch_begin, state_.position.epoch + 1);
   if (enqueued_.empty()) sums_.start_clock();
   optimizer_->set_lr(arguments_.learning_rate * schedule_.factor(state_.step));
-  EnqueuedStep given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
-                     task_.take_loss()};
-  if (!late_) read_loss(given);  // of all ranks, before anything is updated
+  EnqueuedStep enqueued{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
+                        task_.take_loss()};
+  if (!late_) read_loss(enqueued);  // of all ranks, before anything is updated
   task_.update(*optimizer_);
   if (!late_) optimizer_->check_steps();
   optimizer_->zero_grad();
   const bool epoch_ends = advance(), last = state_.step == total();
-  given.report.step = state_.step;
-  given.report.epoch = epoch();
-  enqueued_.push_back(std::move(given));
+  enqueued.report.step = state_.step;
+  enqueued.report.epoch = epoch();
+  enqueued_.push_back(std::move(enqueued));
   const StepEnd end{state_.step, epoch_ends, last};
   const bool evaluates = evaluates_at(end, arguments_);
   read_steps(late_ && !evaluates && !epoch_ends && !last ? 1 : 0);
@@ -205,20 +205,20 @@ void TrainingRun::take_step() {
 
 void TrainingRun::read_steps(std::size_t late) {
   while (enqueued_.size() > late) {
-    EnqueuedStep given = std::move(enqueued_.front());
+    EnqueuedStep enqueued = std::move(enqueued_.front());
     enqueued_.pop_front();
-    reading_ = given.report.step;
-    if (late_) read_loss(given);
+    reading_ = enqueued.report.step;
+    if (late_) read_loss(enqueued);
     optimizer_->check_steps(enqueued_.size());
-    given.report.grad_norm = optimizer_->grad_norm();
-    report(given.report);
+    enqueued.report.grad_norm = optimizer_->grad_norm();
+    report(enqueued.report);
   }
   reading_ = state_.step;
 }
 
-void TrainingRun::read_loss(EnqueuedStep& given) {
-  StepResult& result = given.report.result;
-  result.loss = given.loss.value();
+void TrainingRun::read_loss(EnqueuedStep& enqueued) {
+  StepResult& result = enqueued.report.result;
+  result.loss = enqueued.loss.value();
   if (job_.group.size() > 1) result = combined(result, job_.group.rank(), job_.mesh.data, late_);
 }
 

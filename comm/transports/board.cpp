@@ -34,9 +34,13 @@ Mapping::Mapping(const Membership& member, int rank, int process, int fd, bool w
   // A process may be denied its own descriptors in /proc (prctl(2), PR_SET_DUMPABLE).
   const Socket own(process == getpid() ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
                                        : open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!own)
+  if (const int why = errno; !own) {
+    const bool gone = process != getpid() && (why == ENOENT || why == EACCES || why == EPERM);
+    RINGLET_CHECK(gone, "[shm] cannot open ", path, " of rank ", member.name_of(rank), ": ",
+                  std::strerror(why));
     member.end_late(str("[shm] rank ", member.name_of(rank),
-                        " has ended or denies its memory: ", path, ": ", std::strerror(errno)));
+                        " has ended or denies its memory: ", path, ": ", std::strerror(why)));
+  }
   struct stat status {};
   if (fstat(own.fd(), &status) == 0) nbytes_ = static_cast<std::size_t>(status.st_size);
   data_ = mmap(nullptr, nbytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,

@@ -1,7 +1,6 @@
 #include "ringlet/core/io/json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <unordered_map>

@@ -105,7 +105,7 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
   return out;
 }
 
-void embedding_sum_layer_norm_backward(EmbeddingAccumulators into, const Tensor& grad,
+void embedding_sum_layer_norm_backward(EmbeddingSinks into, const Tensor& grad,
                                        const Tensor& normalized, const Tensor& rstd,
                                        const EmbeddingIds& ids, const Tensor& weight,
                                        const DropoutKey& key, const Tensor& positions) {

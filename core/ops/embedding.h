@@ -84,10 +84,10 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
                                                  const Tensor& bias, double eps,
                                                  const DropoutKey& key, const Tensor& positions,
                                                  DType dtype);
-struct EmbeddingAccumulators {
+struct EmbeddingSinks {
   GradientSink word, position, type, weight, bias;
 };
-void embedding_sum_layer_norm_backward(EmbeddingAccumulators into, const Tensor& grad,
+void embedding_sum_layer_norm_backward(EmbeddingSinks into, const Tensor& grad,
                                        const Tensor& normalized, const Tensor& rstd,
                                        const EmbeddingIds& ids, const Tensor& weight,
                                        const DropoutKey& key, const Tensor& positions);

@@ -16,12 +16,12 @@ enum class Negatives : std::uint8_t { global, local };
 inline constexpr EnumNames<Negatives, 2> kNegatives{"negatives", {"global", "local"}};
 
 struct LossTraits {
-  const char* kind;                          // the class
+  const char* kind;                          // the class, a literal
   std::string settings = "";                 // the options in describe(): ", scale 20"
   bool compares_rows = false;                // a row's value depends on other rows
   bool reads_back = false;                   // on the host: a step cannot be captured
   std::int64_t min_rows = 1;                 // Loss::min_rows, of one or two texts
-  std::int64_t min_rows_with_negatives = 1;  // of more
+  std::int64_t min_rows_with_negatives = 0;  // of more; 0: the same
 };
 
 /// A loss is a function of the embeddings of a batch, and its traits. If the batch has
@@ -30,7 +30,8 @@ struct LossTraits {
 /// piece. Dropout masks are those of the whole batch.
 class EmbeddingLoss : public Loss {
  public:
-  /// Embeddings are (S, H) in the order of the batch's sentences.
+  /// Embeddings are (S, H) in the order of the batch's sentences. Copies of a loss have the same
+  /// function: it uses its argument `loss`, not a captured one.
   using Value = std::function<Variable(const Variable& embeddings, const PackedBatch& batch,
                                        const EmbeddingLoss& loss)>;
   EmbeddingLoss(SentenceEncoder encoder, LossTraits traits, Value value);
@@ -45,7 +46,8 @@ class EmbeddingLoss : public Loss {
     return traits_.compares_rows && negatives_ == Negatives::global;
   }
   std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t columns) const override {
-    return columns > 2 ? traits_.min_rows_with_negatives : traits_.min_rows;
+    const bool more = columns > 2 && traits_.min_rows_with_negatives > 0;
+    return more ? traits_.min_rows_with_negatives : traits_.min_rows;
   }
   std::string describe(std::size_t dataset) const override {
     const char* const negatives = spans_ranks(dataset) ? ", global negatives" : ", local negatives";

@@ -1,7 +1,6 @@
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"

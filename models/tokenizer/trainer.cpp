@@ -38,10 +38,10 @@ struct PairStatistics {
 };
 
 /// A pair with its count at the time of queueing.
-struct Candidate {
+struct MergeCandidate {
   std::int64_t count;
   Pair pair;
-  bool operator<(const Candidate& other) const {
+  bool operator<(const MergeCandidate& other) const {
     return count != other.count ? count < other.count : pair > other.pair;
   }
 };
@@ -104,7 +104,7 @@ class Merger {
 
   void run(std::int64_t size, std::int64_t min_frequency) {
     while (static_cast<std::int64_t>(pieces_.size()) < size && !queue_.empty()) {
-      Candidate best = queue_.top();
+      MergeCandidate best = queue_.top();
       queue_.pop();
       const std::int64_t count = pairs_.at(best.pair).count;
       if (count != best.count) {  // other merges have taken some
@@ -190,7 +190,7 @@ class Merger {
   std::unordered_map<std::string, std::int32_t> ids_;
   std::vector<Word> words_;
   std::unordered_map<Pair, PairStatistics, PairHash> pairs_;
-  std::priority_queue<Candidate> queue_;
+  std::priority_queue<MergeCandidate> queue_;
 };
 
 struct SpecialPieces {

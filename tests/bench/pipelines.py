@@ -34,7 +34,7 @@ class Formulas(unittest.TestCase):
         self.assertTrue(math.isclose(found, wanted, rel_tol=1e-9), f"{found} is not {wanted}")
 
     def test_the_bubbles_are_those_of_the_schedules(self):
-        # As tests/train/parallel/pipeline_schedule.cpp simulates them.
+        # As tests/train/parallel/model/pipeline_schedule.cpp simulates them.
         self.assert_near(bubble("1F1B", 4, 8), 3 / 11)
         self.assert_near(bubble("1F1B-I", 4, 8, chunks=2), 3 / 19)
         self.assert_near(bubble("ZB-H1", 4, 8), 3 / 27)

@@ -43,12 +43,11 @@ AttentionResults by_op(const AttentionInputs& in) {
   const auto forward = attention(in.qkv, in.cu_seqlens, in.options);
   results.out = forward.out;
   results.lse = forward.lse;
-  GradientSink accumulator;
+  GradientSink sink;
   if (in.options.relative_bias)
-    accumulator.out = results.grad_bias =
+    sink.out = results.grad_bias =
         full(in.options.relative_bias.shape(), 77, forward.lse.dtype(), in.qkv.device());
-  results.grad_qkv =
-      attention_backward(in.grad, in.qkv, forward, in.cu_seqlens, in.options, accumulator);
+  results.grad_qkv = attention_backward(in.grad, in.qkv, forward, in.cu_seqlens, in.options, sink);
   return results;
 }
 

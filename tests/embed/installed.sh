@@ -44,7 +44,7 @@ build_with_cmake() {
 
 # The program finds the shared library by its version's name.
 run_shared() {
-  LD_LIBRARY_PATH=$libraries ldd "$1" | grep "libringlet.so.0.2 => $libraries/"
+  LD_LIBRARY_PATH=$libraries ldd "$1" | grep "libringlet.so.0.3 => $libraries/"
   LD_LIBRARY_PATH=$libraries "$1"
 }
 

@@ -563,11 +563,11 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
   refuse({.per_device_train_batch_size = 0},
          "per_device_train_batch_size: expected a whole number from 1 to 1048576, found 0");
   refuse({.per_device_train_batch_size = 9},
-         "batch_size: expected at most the 8 rows of words, found 9");
+         "per_device_train_batch_size: expected at most the 8 rows of words, found 9");
   refuse({.per_device_train_batch_size = 4, .learning_rate = -1},
-         "learning_rate: expected a number from 1e-12 to 10, found -1");
+         "learning_rate: expected 0 or a number from 1e-12 to 10, found -1");
   refuse({.per_device_train_batch_size = 4, .learning_rate = 100},
-         "learning_rate: expected a number from 1e-12 to 10, found 100");
+         "learning_rate: expected 0 or a number from 1e-12 to 10, found 100");
   refuse({.per_device_train_batch_size = 4, .momentum = 2},
          "momentum: expected a number from 0 to 1, found 2");
   refuse({.per_device_train_batch_size = 4, .adam_beta1 = -1},

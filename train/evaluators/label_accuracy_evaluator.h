@@ -28,8 +28,8 @@ class LabelAccuracyEvaluator final : public Evaluator {
             std::move(options)) {}
   const char* kind() const override { return "LabelAccuracyEvaluator"; }
 
-  /// `model` is the loss's encoder. Dropout is off during the evaluation. A label without a class
-  /// is InputError.
+  /// `model` is the loss's encoder; its tokenizer alone is used. Dropout is off during the
+  /// evaluation. A label without a class is InputError.
   Report report(const models::SentenceEncoder& model,
                 const EvaluationPoint& at = {}) const override;
 

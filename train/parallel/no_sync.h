@@ -12,15 +12,17 @@ class NoSync {
  public:
   /// `module` is the one that a strategy is attached to. Error for another one with its parameters,
   /// for example a loss's model: the strategy would not pause.
-  explicit NoSync(nn::Module& module) : module_(module) {
+  explicit NoSync(nn::Module& module) : NoSync(module, AnyModule{}) {
     const auto& arena = module.arena();
-    if (!arena || !arena->sharding())
-      for (const nn::Parameter& parameter : module.parameters())
-        RINGLET_CHECK(!std::dynamic_pointer_cast<nn::Sharding>(parameter.state()->observer.lock()),
-                      "[no_sync] the strategy of '", parameter.name(),
-                      "' is attached to another module than this one: pass that module");
-    module.count_no_sync(1);
+    if (arena && arena->sharding()) return;
+    for (const nn::Parameter& parameter : module.parameters())
+      RINGLET_CHECK(!std::dynamic_pointer_cast<nn::Sharding>(parameter.state()->observer.lock()),
+                    "[no_sync] the strategy of '", parameter.name(),
+                    "' is attached to another module than this one: pass that module");
   }
+  /// For a task: strategies that are attached to parts of its module reduce each backward.
+  struct AnyModule {};
+  NoSync(nn::Module& module, AnyModule) : module_(module) { module.count_no_sync(1); }
   ~NoSync() { module_.count_no_sync(-1); }
   NoSync(const NoSync&) = delete;
   NoSync& operator=(const NoSync&) = delete;

@@ -40,6 +40,7 @@ double BestMetric::value(const Metrics& metrics, const comm::Group& group) const
     std::vector<std::string> names;
     for (const auto& [name, of_it] : metrics) names.push_back(name);
     check_named(names);
+    fail("[trainer] rank 0 has no metric ", quote(name_));
   }
   return first[0];
 }

@@ -72,8 +72,8 @@ void SentenceTask::check_rows(std::size_t dataset) const {
   const auto rows = static_cast<std::int64_t>(whole ? step : options.batch_size);
   const auto columns = static_cast<std::int64_t>(data.columns().size());
   if (const std::int64_t least = loss_.min_rows(dataset, columns); rows < least)
-    fail_setting("per_device_train_batch_size", ": expected at least ", least, " for the loss of ",
-                 data.name(), ", found ", rows);
+    fail_setting("batch_size", ": expected at least ", least, " for the loss of ", data.name(),
+                 ", found ", rows);
   if (options.batch_sampler == BatchSampler::group_by_label && !whole && step > options.batch_size)
     fail_setting(
         "batch_sampler", " group_by_label: the loss of ", data.name(), " would see ",

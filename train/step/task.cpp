@@ -48,7 +48,7 @@ StepResult TrainingTask::step() {
     if (!share.ends_step) micro_batch_ = micro;  // the first one, too
     count(result);
     std::optional<NoSync> no_sync;
-    if (!share.ends_step) no_sync.emplace(module_);
+    if (!share.ends_step) no_sync.emplace(module_, NoSync::AnyModule{});
     if (const Tensor loss = run(); loss.defined()) losses_.push_back({loss, share.factor});
   }
   micro_batch_.reset();

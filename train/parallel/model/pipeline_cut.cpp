@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/model/pipeline_cut.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "ringlet/core/base/number.h"

@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/model/tensor_parallel.h"
 
 #include <map>
-#include <numeric>
 
 #include "ringlet/core/base/nearest.h"
 #include "ringlet/core/base/quote.h"
