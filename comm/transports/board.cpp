@@ -35,11 +35,9 @@ Mapping::Mapping(const Membership& member, int rank, int process, int fd, bool w
   const Socket own(process == getpid() ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
                                        : open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (const int why = errno; !own) {
-    const bool gone = process != getpid() && (why == ENOENT || why == EACCES || why == EPERM);
-    RINGLET_CHECK(gone, "[shm] cannot open ", path, " of rank ", member.name_of(rank), ": ",
-                  std::strerror(why));
-    member.end_late(str("[shm] rank ", member.name_of(rank),
-                        " has ended or denies its memory: ", path, ": ", std::strerror(why)));
+    const std::string what = str(path, " of rank ", member.name_of(rank), ": ", strerror(why));
+    if (process == getpid() || why == EMFILE || why == ENFILE) fail("[shm] cannot open ", what);
+    member.end_late("[shm] a rank has ended or denies its memory: " + what);
   }
   struct stat status {};
   if (fstat(own.fd(), &status) == 0) nbytes_ = static_cast<std::size_t>(status.st_size);
