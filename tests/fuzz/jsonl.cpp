@@ -8,6 +8,7 @@
 
 #include "ringlet/train/data/lines.h"
 #include "ringlet/train/data/readers.h"
+#include "ringlet/train/data/rows.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
