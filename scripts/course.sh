@@ -53,8 +53,8 @@ case $lesson${1:-} in
   *--check)
     prepare tests/exercises
     # The libraries of the program of solutions, without the solutions.
-    mapfile -t libraries < <(ninja -C "$build" -t query tests/exercises | sed -nE 's/^ *\| ([^/].*\.a)$/\1/p')
-    ninja -C "$build" "${libraries[@]}" | grep -v 'no work' >&2 || true
+    mapfile -t libraries < <(ninja -C "$build" -t query tests/exercises | sed -nE 's/^ *\| ([^/].*\.(a|symbols))$/\1/p')
+    ninja -C "$build" "${libraries[@]:?}" | grep -v 'no work' >&2 || true
     exec scripts/exercise.py "$build" "$lesson" --check ;;
 esac
 

@@ -124,8 +124,10 @@ TEST_CASE("a summary tells scores, what options left out, and anchors without en
   CHECK(outcome.err.find("4 of 4 documents, ") != std::string::npos);
   const Outcome none = run(job.command("none.jsonl", "--num-negatives 3 --min-score 2"));
   CHECK_EQ(none.code, 2);
-  CHECK(none.err.ends_with("--data " + job.path("pairs.csv") +
-                           ": no anchor has 1 negatives that --corpus and the options leave\n"));
+  CHECK(none.err.ends_with(
+      "--data " + job.path("pairs.csv") +
+      ": expected an anchor with 1 or more negatives within --corpus and the limits of "
+      "scores, found none\n"));
   CHECK_FALSE(fs::exists(job.folder / "none.jsonl"));
 }
 

@@ -226,9 +226,9 @@ void mine(const MineCommand& options, const comm::Group& world) {
   MinedRows rows(options.output, options.format, num_negatives, texts);
   for (std::size_t anchor = 0; anchor < found.size(); ++anchor) rows.write(anchor, found[anchor]);
   if (rows.written() == 0)
-    fail_input("--data ", options.data, ": no anchor has ",
+    fail_input("--data ", options.data, ": expected an anchor with ",
                options.format.format == OutputFormat::n_tuple ? num_negatives : 1,
-               " negatives that --corpus and the options leave");
+               " or more negatives within --corpus and the limits of scores, found none");
   rows.commit();
   print_mined(found, texts, miner.skipped(), num_negatives);
   fmt::print("wrote {} rows to {}\n", fmt::group_digits(rows.written()), options.output.string());
