@@ -155,7 +155,7 @@ class GradientNorm {
   void undo_ended() {
     default_generator().step = ended_.front().generator.step;
     default_generator().draws = ended_.front().generator.draws;
-    for (const Ended& ended : ended_) state_.take_back(ended.updated);
+    for (const Ended& ended : ended_) state_.undo(ended.updated);
     ended_.clear();
     clip_.zero_();  // the next step is refused no longer
   }

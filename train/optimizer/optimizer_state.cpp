@@ -110,7 +110,7 @@ OptimizerState::Indices OptimizerState::count_step() {
   return updated;
 }
 
-void OptimizerState::take_back(const Indices& updated) {
+void OptimizerState::undo(const Indices& updated) {
   for (const std::size_t i : updated) {
     --entries_[i].steps;
     entries_[i].placed.parameter.state()->applied = false;

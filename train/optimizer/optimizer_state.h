@@ -58,7 +58,7 @@ class OptimizerState {
   /// Counts the prepared step; returns the parameters that it updates.
   Indices count_step();
   /// Such a step has updated nothing.
-  void take_back(const Indices& updated);
+  void undo(const Indices& updated);
 
   const std::vector<std::string>& moment_names() const { return names_; }
   /// Moments of each of the slices, by name, (end - begin) each.

@@ -41,7 +41,7 @@ struct DistributedDataParallelOptions {
 /// module must outlive it. A parameter that the loss does not reach is an error that names it.
 /// Parameters of a loss of another data set are exempt (see ReachCheck). The sums of several
 /// backwards without zero_grad add up; with all but the last under no_sync less is moved, and no
-/// sum is set aside. After a backward that threw, it refuses to continue.
+/// sum is stashed. After a backward that threw, it refuses to continue.
 class DistributedDataParallel final : public RankStrategy {
  public:
   using Options = DistributedDataParallelOptions;

@@ -9,11 +9,11 @@
 namespace ringlet::train {
 
 /// Each backward's gradients begin with zero and are summed separately. The sum of earlier
-/// backwards is set aside meanwhile, and added afterwards.
+/// backwards is stashed meanwhile, and added afterwards.
 struct GradientSum {
   autograd::VariableState* state;
   bool reduced = false;  // its gradient, or its shard, is the sum over all
-  Tensor earlier = {};   // the sum that was set aside
+  Tensor earlier = {};   // the stashed sum
 
   /// Before a backward that may write the gradient.
   void stash() {

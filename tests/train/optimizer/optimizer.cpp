@@ -60,6 +60,19 @@ struct Recorder final : KernelObserver {
   std::vector<std::function<void()>> calls;
 };
 
+/// Takes the oracle's steps; each adds so many roundings of the parameter.
+void take_steps(Optimizer& optimizer, const nn::Parameter& p, const Oracle& ops,
+                const std::string& name, double roundings) {
+  const Tensor gradients = ops.tensor(name + "/gradients");
+  for (std::int64_t step = 0; step < gradients.size(0); ++step) {
+    give_grad(p, gradients[step].view({1, 37}));
+    optimizer.step();
+    optimizer.zero_grad();
+    check_close(p.tensor().view({37}), ops.tensor(name + "/steps")[step],
+                roundings * kF32 * static_cast<double>(step + 1), name);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("AdamW takes PyTorch's steps") {
@@ -73,15 +86,8 @@ TEST_CASE("AdamW takes PyTorch's steps") {
                           .beta2 = ops.scalar(name + "/beta2"),
                           .eps = ops.scalar(name + "/eps"),
                           .weight_decay = ops.scalar(name + "/weight_decay")});
-    const Tensor gradients = ops.tensor(name + "/gradients");
-    for (std::int64_t step = 0; step < gradients.size(0); ++step) {
-      give_grad(p, gradients[step].view({1, 37}));
-      optimizer.step();
-      optimizer.zero_grad();
-      // About eight roundings per step, each relative to the parameter or to a small update.
-      check_close(p.tensor().view({37}), ops.tensor(name + "/steps")[step],
-                  8 * kF32 * static_cast<double>(step + 1), name);
-    }
+    // About eight roundings per step, each relative to the parameter or to a small update.
+    take_steps(optimizer, p, ops, name, 8);
     const auto state = optimizer.state();
     CHECK(state[0].steps == 5);
     check_close(state[0].moments[0].second, ops.tensor(name + "/exp_avg"), 20 * kF32);
@@ -98,14 +104,7 @@ TEST_CASE("SGD takes PyTorch's steps") {
     Sgd optimizer(bag, {.lr = ops.scalar(name + "/lr"),
                         .momentum = ops.scalar(name + "/momentum"),
                         .weight_decay = ops.scalar(name + "/weight_decay")});
-    const Tensor gradients = ops.tensor(name + "/gradients");
-    for (std::int64_t step = 0; step < gradients.size(0); ++step) {
-      give_grad(p, gradients[step].view({1, 37}));
-      optimizer.step();
-      optimizer.zero_grad();
-      check_close(p.tensor().view({37}), ops.tensor(name + "/steps")[step],
-                  4 * kF32 * static_cast<double>(step + 1), name);
-    }
+    take_steps(optimizer, p, ops, name, 4);
   }
 }
 
