@@ -214,6 +214,11 @@ std::optional<int> Process::exit_code() const {
   return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
+int Process::killed_by() const {
+  const siginfo_t info = end_status(guard_);
+  return info.si_code == CLD_EXITED ? 0 : info.si_status;
+}
+
 std::string Process::how_it_ended() const {
   const siginfo_t info = end_status(guard_);
   return info.si_code == CLD_EXITED ? str("exited with code ", info.si_status)

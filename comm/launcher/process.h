@@ -37,6 +37,8 @@ class Process {
   /// The exit code as a shell reports it: the program's, or 128 + the signal. Nothing while it
   /// runs.
   std::optional<int> exit_code() const;
+  /// The signal that killed it; 0: it exited.
+  int killed_by() const;
   /// "exited with code 3", "was killed by SIGKILL".
   std::string how_it_ended() const;
   /// Sends it to the whole group.

@@ -92,6 +92,14 @@ class Run {
     return stopped_by_ == 0 ? JobEnd() : JobEnd{128 + stopped_by_, stopped_by_};
   }
 
+  /// After run(): the ranks that a signal has killed, other than this launcher's SIGTERM.
+  int lost() const {
+    return static_cast<int>(std::ranges::count_if(ranks_, [&](const LocalRank& rank) {
+      const int signal = rank.process.killed_by();
+      return signal != 0 && !(signalled_ && signal == SIGTERM);
+    }));
+  }
+
  private:
   /// Waits until a rank prints or ends, or a signal has come, at most a tick.
   void wait() {
@@ -173,13 +181,27 @@ JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostr
   struct Sweep {
     ~Sweep() { kill_children(); }
   } sweep;
+  LauncherOptions now = options;
   for (int attempt = 0;; ++attempt) {
-    const JobEnd ended = Run(options, attempt, signals, out, err).run();
+    JobEnd ended;
+    {
+      Run run(now, attempt, signals, out, err);
+      ended = run.run();
+      if (options.min_ranks > 0) now.nproc_per_node -= run.lost();
+    }
     kill_children();
     if (ended.code == 0 || ended.signal != 0 || attempt == options.max_restarts) return ended;
     if (const int signal = signals.next(); signal != 0) return {128 + signal, signal};
-    err << "ringlet: starting all ranks again, attempt " << attempt + 1 << " of "
-        << options.max_restarts << std::endl;
+    const int left = now.nproc_per_node;
+    if (left < options.min_ranks) {
+      err << "ringlet: " << left << " of " << options.nproc_per_node
+          << " ranks are left, expected at least --min-ranks " << options.min_ranks << std::endl;
+      return ended;
+    }
+    err << "ringlet: starting "
+        << (left == options.nproc_per_node ? "all ranks"
+                                           : str(left, " of ", options.nproc_per_node, " ranks"))
+        << " again, attempt " << attempt + 1 << " of " << options.max_restarts << std::endl;
   }
 }
 

@@ -199,6 +199,33 @@ TEST_CASE("--max-restarts starts all ranks again with a store of their own") {
   CHECK_EQ(count(bad.err, "first to fail: rank 0"), 2);
 }
 
+TEST_CASE("--min-ranks leaves killed ranks out of a restart") {
+  // Rank 1 is killed, then the rank that has its number.
+  const Words killed = shell("echo $RANK of $WORLD_SIZE; [ $RANK = 1 ] && kill -KILL $$; exit 0");
+  const Outcome good = launch("-n 3 --max-restarts 5 --min-ranks 1", killed);
+  CHECK_EQ(good.code, 0);
+  CHECK(contains(good.err, "ringlet: starting 2 of 3 ranks again, attempt 1 of 5\n"));
+  CHECK(contains(good.err, "ringlet: starting 1 of 3 ranks again, attempt 2 of 5\n"));
+  CHECK(contains(good.out, "0 of 1\n"));
+
+  const Outcome few = launch("-n 3 --max-restarts 5 --min-ranks 3", killed);
+  CHECK_EQ(few.code, 128 + SIGKILL);
+  CHECK(contains(few.err, "ringlet: 2 of 3 ranks are left, expected at least --min-ranks 3\n"));
+
+  // A rank that exits is not lost, nor is one that the launcher ends.
+  const Outcome all = launch("-n 2 --max-restarts 1 --min-ranks 1",
+                             shell("echo $RANK of $WORLD_SIZE; [ $RANK = 0 ] && exit 3; sleep 60"));
+  CHECK_EQ(all.code, 3);
+  CHECK(contains(all.err, "ringlet: starting all ranks again, attempt 1 of 1\n"));
+
+  // Nor is a stopped rank waited for: it is killed after the grace, and is lost.
+  const Outcome stopped = launch("-n 2 --max-restarts 1 --min-ranks 1 --grace 0.2",
+                                 shell("echo $RANK of $WORLD_SIZE; [ $WORLD_SIZE = 1 ] && exit 0; "
+                                       "[ $RANK = 1 ] && kill -STOP $$; sleep 0.3; exit 4"));
+  CHECK_EQ(stopped.code, 0);
+  CHECK(contains(stopped.err, "ringlet: starting 1 of 2 ranks again, attempt 1 of 1\n"));
+}
+
 TEST_CASE("signals go to the ranks, and stop the launcher") {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     CAPTURE(number);
@@ -469,6 +496,8 @@ TEST_CASE("run refuses what makes no sense") {
   check_refused(run({"run"}), "expected a program to run: ringlet run … PROGRAM ARGUMENTS");
   check_refused("run /no/such/program",
                 "/no/such/program: cannot start: No such file or directory");
+  check_refused("run -n 2 --max-restarts 1 --min-ranks 3 x",
+                "--min-ranks 3: expected at most --nproc-per-node 2");
   check_refused("run --nproc-per-node 0 x",
                 "--nproc-per-node 0: expected a number up to 4096, cpu, gpu or auto");
   check_refused("run --nproc-per-nod 2 x",

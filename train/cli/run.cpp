@@ -33,6 +33,7 @@ struct RunOptions {
   std::string rdzv_id = "none";
   std::string rdzv_backend;
   int max_restarts = 0;
+  int min_ranks = 0;
   std::filesystem::path log_dir;
   std::string tee;
   bool standalone = false;
@@ -142,6 +143,10 @@ comm::LauncherOptions launcher_options(const RunOptions& options) {
   if (launch.nnodes > 1 && launch.master_port == 0) launch.master_port = kUsualPort;
   launch.run_id = options.rdzv_id;
   launch.max_restarts = options.max_restarts;
+  if (options.min_ranks > launch.nproc_per_node)
+    fail_input("--min-ranks ", options.min_ranks, ": expected at most --nproc-per-node ",
+               launch.nproc_per_node);
+  launch.min_ranks = options.min_ranks;
   launch.log_dir = options.log_dir;
   launch.tee = streams(options.tee, launch.nproc_per_node);
   launch.grace = std::chrono::milliseconds(static_cast<long>(options.grace * 1000));
@@ -195,6 +200,9 @@ void add_run(Command& program, int& argc, char** argv) {
       "torchrun's; the store is ringlet's with either");
   add("--max-restarts", options->max_restarts, Range{0, 1'000'000},
       "How often all ranks start again after a failure, on one host");
+  add("--min-ranks", options->min_ranks, Range{1, kMostRanks},
+      "Leave killed ranks out when the others start again, if at least so many are left")
+      .needs = "--max-restarts";
   add("--log-dir", options->log_dir,
       "Write what ranks print to DIR/attempt_A/rank_R/stdout.log, stderr.log");
   add("--tee", options->tee,
