@@ -134,6 +134,7 @@ Environment Environment::read() {
   found.local_world_size = find_local_world_size(*names, found.world_size);
   found.local_rank = number(names->local_rank, 0, found.local_world_size - 1).value_or(0);
   found.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, kMost).value_or(0);
+  found.ranks_at_start = number("RINGLET_RANKS_AT_START", 1, kMost).value_or(0);
   found.store_in_launcher = environment_variable("RINGLET_LAUNCHER").has_value();
   if (found.world_size == 1) return found;  // no peers to find
   found.port = find_port(*names);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "ringlet/comm/group.h"
@@ -20,6 +21,9 @@ struct Environment {
   /// RINGLET_PORT, else MASTER_PORT + 1, else made from the name of the MPI or Slurm job.
   int port = 0;
   int restart_count = 0;  // TORCHELASTIC_RESTART_COUNT
+  /// RINGLET_RANKS_AT_START, of `ringlet run --min-ranks`: the world may become smaller. 0: it
+  /// keeps its size.
+  int ranks_at_start = 0;
   /// `ringlet run` on one host keeps the store; otherwise rank 0 does.
   bool store_in_launcher = false;
   bool launched = false;
@@ -32,6 +36,11 @@ struct Environment {
   static Environment read();
 };
 
+/// A counter: the port of the store of the world that follows after the alarm; 0 while it is not
+/// known, less if none follows.
+inline constexpr const char* kPortOfNextWorld = "port of the next world";
+/// The ranks of that world in its store, "0 2 3", set when all have joined it.
+inline constexpr const char* kRanksOfWorld = "ranks of this world";
 /// The counter of ranks that receive the alarm.
 inline constexpr const char* kRanksThatJoined = "ranks that joined";
 /// Records in the store that `rank` receives the alarm; the launcher reads it.
@@ -45,8 +54,15 @@ bool has_joined(Store& store, int rank);
 /// its share of the host's processors, unless RINGLET_NUM_THREADS sets it.
 Group init_from_env(GroupOptions options = {});
 
+/// After an error that ended the world: a smaller one of the ranks that are left, in the same
+/// processes and order. `ringlet run --min-ranks` forms it once the dead are known. Nothing under
+/// another launcher, or if the job ends.
+std::optional<Group> regroup_from_env(const Group& world);
+
 /// Runs `rank_main` in that world. An exception is rethrown and becomes the cause on the other
-/// ranks, which would otherwise learn only that this rank has exited.
-void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options = {});
+/// ranks, which would otherwise learn only that this rank has exited. With `regroups` it is called
+/// again after the end of a peer, with the world of regroup_from_env().
+void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options = {},
+                  bool regroups = false);
 
 }  // namespace ringlet::comm

@@ -74,10 +74,10 @@ std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) con
 }
 
 Group::Group(std::shared_ptr<Store> store, int rank, int size, GroupOptions options,
-             const std::string& id) {
+             const std::string& id, const std::vector<int>& names) {
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
-  state_ = GroupState::shared({std::move(store), rank, size, options.timeout, id, options.on_note},
-                              options);
+  state_ = GroupState::shared(
+      {std::move(store), rank, size, options.timeout, id, options.on_note, names}, options);
 }
 
 // All worlds of one are the same.

@@ -1,5 +1,4 @@
-// Group: the ranks that work together, as a value. A group of one returns immediately from every
-// call.
+// Group: ranks that work together, as a value. A group of one returns immediately from all calls.
 #pragma once
 
 #include <memory>
@@ -36,8 +35,9 @@ class Group {
  public:
   Group();  // a world of one
   /// All ranks call it with the same store, size and options; `id` separates groups in one store.
+  /// `names`: the ranks' numbers in messages; empty: as they are.
   Group(std::shared_ptr<Store> store, int rank, int size, GroupOptions options = {},
-        const std::string& id = "world");
+        const std::string& id = "world", const std::vector<int>& names = {});
 
   int rank() const;
   int size() const;

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <optional>
+#include <sstream>
+#include <thread>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
@@ -82,6 +85,24 @@ void share_processors(const Group& world) {
   set_threads_per_device(std::max(1, static_cast<int>(share + 1e-9)));
 }
 
+/// Waits for the launcher to say where the next world has its store; nothing if there is none.
+std::optional<int> port_after(Store& ended) {
+  constexpr std::chrono::seconds kMost{60};  // the launcher answers at once, unless it is stopped
+  const auto deadline = std::chrono::steady_clock::now() + kMost;
+  while (std::chrono::steady_clock::now() < deadline) {
+    const std::int64_t port = ended.add(kPortOfNextWorld, 0);
+    if (port > 0) return static_cast<int>(port);
+    if (port < 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return std::nullopt;
+}
+
+std::vector<int> numbers(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<int>(words), {}};
+}
+
 }  // namespace
 
 void record_joined(Store& store, int rank) {
@@ -110,14 +131,43 @@ Group init_from_env(GroupOptions options) {
   return world;
 }
 
-void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options) {
-  const Group world = init_from_env(options);
-  try {
-    rank_main(world);
-  } catch (const std::exception& error) {
-    if (world.size() > 1 && !world.store().raised())
-      world.store().raise(of_rank(world.rank(), error.what()));
-    throw;
+std::optional<Group> regroup_from_env(const Group& world) {
+  Environment environment = Environment::read();
+  if (!environment.store_in_launcher || environment.ranks_at_start == 0) return std::nullopt;
+  const GroupOptions& options = world.options();
+  std::shared_ptr<Session> session;
+  while (const auto port = port_after(session ? *session->store() : world.store())) {
+    environment.port = *port;
+    session = std::make_shared<Session>(environment, options);
+    TcpStore& store = *session->store();
+    try {
+      const std::vector<int> ranks = numbers(store.get(kRanksOfWorld, options.timeout));
+      const auto mine = std::ranges::find(ranks, environment.rank);
+      RINGLET_CHECK(mine != ranks.end(), "[group] rank ", environment.rank, " is left out");
+      return Group(std::shared_ptr<Store>(session, &store), static_cast<int>(mine - ranks.begin()),
+                   static_cast<int>(ranks.size()), options, "world", ranks);
+    } catch (const Error&) {
+      if (!store.raised()) throw;  // otherwise one more rank has ended meanwhile
+    }
+  }
+  return std::nullopt;
+}
+
+void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options,
+                  bool regroups) {
+  Group world = init_from_env(options);
+  for (;;) {
+    try {
+      return rank_main(world);
+    } catch (const std::exception& error) {
+      if (world.size() == 1) throw;
+      const bool of_peer = world.store().raised();
+      if (!of_peer) world.store().raise(of_rank(world.rank(), error.what()));
+      std::optional<Group> left;
+      if (of_peer && regroups) left = regroup_from_env(world);
+      if (!left) throw;
+      world = *left;
+    }
   }
 }
 

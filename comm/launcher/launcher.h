@@ -28,8 +28,9 @@ struct LauncherOptions {
   int master_port = 0;  // of the store; 0, with one host only: a free one
   std::string run_id = "none";
   int max_restarts = 0;  // 0 with several hosts
-  /// A restart leaves out the ranks that were killed, or did not end within the grace. It needs so
-  /// many others. 0: every restart has all ranks.
+  /// A job goes on if so many ranks are left when others were killed, or hang longer than the
+  /// grace. It does so in the same processes if these call regroup_from_env(), else in new ones.
+  /// Each time counts as a restart. 0: every restart has all ranks.
   int min_ranks = 0;
   /// Each rank's output goes to LOG_DIR/attempt_A/rank_R/stdout.log and stderr.log. Empty: to the
   /// screen.

@@ -39,6 +39,7 @@ std::map<std::string, std::string> rank_environment(const LauncherOptions& optio
       {"RINGLET_PORT", port},
       // Empty rather than unset: hides that of an outer launcher.
       {"RINGLET_LAUNCHER", options.nnodes == 1 ? "1" : ""},
+      {"RINGLET_RANKS_AT_START", options.min_ranks > 0 ? text(attempt.ranks_at_start) : ""},
       {kPinned, pinned ? "1" : ""},
   };
   if (!attempt.token.empty()) variables["RINGLET_TOKEN"] = attempt.token;

@@ -29,8 +29,9 @@ struct LocalRank {
 /// One run of the command on all ranks of this host.
 struct Attempt {
   int number;
-  int port;           // of the ranks' store
-  std::string token;  // empty: that of the environment
+  int port;            // of the ranks' store
+  std::string token;   // empty: that of the environment
+  int ranks_at_start;  // of the job's first attempt
 };
 
 /// Starts the ranks of this host. InputError if the program or a log cannot be opened.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <deque>
 #include <optional>
 #include <ostream>
 
@@ -28,7 +29,7 @@ constexpr Timeout kGraceOfFailure = std::chrono::seconds(5);
 /// The store of an attempt's ranks, if this launcher keeps it, and its alarm.
 class JobStore {
  public:
-  JobStore(const LauncherOptions& options, const Token& token) : port_(options.master_port) {
+  JobStore(const LauncherOptions& options, const Token& token, int port) : port_(port) {
     if (options.nnodes > 1) return;
     server_ = serve_tcp_store({.port = port_, .token = token});
     port_ = server_->port();
@@ -36,6 +37,11 @@ class JobStore {
   }
 
   int port() const { return port_; }
+  /// Tells the ranks where the next world has its store; -1: there is none.
+  void name_next(int port) const {
+    if (alarm_) alarm_->add(kPortOfNextWorld, port);
+  }
+  void set_ranks(const std::string& ranks) const { alarm_->set(kRanksOfWorld, ranks); }
   bool raised() const { return alarm_ && alarm_->raised(); }
   /// The first failure, which is `seen` unless the store has an earlier one.
   Failure first_failure(const std::string& seen) const {
@@ -62,15 +68,19 @@ class JobStore {
 /// Starts the ranks of this host, watches them, and ends them together.
 class Run {
  public:
-  Run(const LauncherOptions& options, int attempt, Signals& signals, std::ostream& out,
-      std::ostream& err)
-      : options_(options), signals_(signals), err_(err) {
-    Token token = Token::from_environment();
-    const bool is_new = token.empty() && options.nnodes == 1;
-    if (is_new) token = Token::random();
-    store_.emplace(options, token);
-    ranks_ =
-        start_ranks(options, {attempt, store_->port(), is_new ? token.secret() : ""}, out, err);
+  Run(const LauncherOptions& options, int ranks_at_start, int attempt, Signals& signals,
+      std::ostream& out, std::ostream& err)
+      : options_(options),
+        signals_(signals),
+        err_(err),
+        token_(Token::from_environment()),
+        restarts_(attempt) {
+    const bool is_new = token_.empty() && options.nnodes == 1;
+    if (is_new) token_ = Token::random();
+    stores_.emplace_back(options, token_, options.master_port);
+    ranks_ = start_ranks(options,
+                         {attempt, store().port(), is_new ? token_.secret() : "", ranks_at_start},
+                         out, err);
   }
 
   JobEnd run() {
@@ -80,8 +90,9 @@ class Run {
       while (const int signal = signals_.next()) pass_on(signal);
       for (LocalRank& rank : ranks_)
         if (rank.attend()) end_of(rank);
-      if (!failure_ && store_->raised()) fail_because("");
-      if (!failure_ && !absent_.empty() && store_->joined()) fail_because(absent_);
+      if (!failure_ && store().raised()) fail_because("");
+      if (!failure_ && !absent_.empty() && store().joined()) fail_because(absent_);
+      if (forming_) form();
       hurry();
     }
     if (stopped_by_ == 0 && failure_) {
@@ -99,8 +110,11 @@ class Run {
       return signal != 0 && !(signalled_ && signal == SIGTERM);
     }));
   }
+  /// The job's restarts so far, those that went on in the same processes included.
+  int restarts() const { return restarts_; }
 
  private:
+  const JobStore& store() const { return stores_.back(); }
   /// Waits until a rank prints or ends, or a signal has come, at most a tick.
   void wait() {
     std::vector<pollfd> polled{{signals_.fd().fd(), POLLIN, 0}};
@@ -132,21 +146,70 @@ class Run {
     const std::string end = str("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ",
                                 host_name(), ") ", rank.process.how_it_ended());
     if (*rank.exit_code != 0) {
-      if (!failure_) fail_because(end);
+      const bool left_out = forming_ && rank.process.killed_by() != 0 && !store().joined(rank.rank);
+      if (!failure_ && !left_out) fail_because(end, rank.process.killed_by() == 0);
       return;
     }
     if (!signalled_) done_.push_back(rank.rank);
     // A rank that joined and left has ended in order, as far as the launcher can tell; its peers
     // detect it if they still need that rank.
-    if (!store_->joined(rank.rank)) absent_ = str(end, " before it joined the group of all ranks");
+    if (!store().joined(rank.rank)) absent_ = str(end, " before it joined the group of all ranks");
   }
 
-  void fail_because(const std::string& seen) {
-    failure_ = store_->first_failure(seen);
+  /// `exited`: it is the error of a rank that ran to its end, so that no other rank can go on.
+  void fail_because(const std::string& seen, bool exited = false) {
+    const Failure failure = forming_ ? *forming_ : store().first_failure(seen);
+    const bool goes_on = !exited && options_.min_ranks > 0 && stopped_by_ == 0 &&
+                         restarts_ < options_.max_restarts && store().joined();
+    if (goes_on) return begin_world(failure);
+    fail(failure);
+  }
+
+  void fail(const Failure& failure) {
+    failure_ = failure;
+    forming_.reset();
+    if (options_.min_ranks > 0) {
+      store().first_failure(failure.cause);
+      store().name_next(-1);
+    }
     if (stopped_by_ != 0) return;  // the ranks have their signal and their deadline
     terminate_at_ = Clock::now();
-    if (store_->joined()) terminate_at_ += kHearing;
+    if (store().joined()) terminate_at_ += kHearing;
     kill_at_ = terminate_at_ + std::min(options_.grace, kGraceOfFailure);
+  }
+
+  // ---- a world of the ranks that are left
+
+  /// Ranks that know how go on to a new store; the others end.
+  void begin_world(const Failure& failure) {
+    const JobStore& ended = store();
+    stores_.emplace_back(options_, token_, /*port=*/0);
+    ended.name_next(store().port());
+    forming_ = failure;
+    form_by_ = Clock::now() + options_.grace;
+  }
+
+  void form() {
+    std::string ranks;
+    int left = 0;
+    bool complete = true;
+    for (const LocalRank& rank : ranks_) {
+      if (rank.exit_code) continue;
+      if (store().joined(rank.rank)) {
+        ranks += str(rank.rank, ' ');
+        ++left;
+      } else {
+        complete = false;
+        if (Clock::now() >= form_by_) rank.process.signal(SIGKILL);
+      }
+    }
+    if (!complete || failure_) return;
+    if (left < options_.min_ranks) return fail(*forming_);
+    ++restarts_;
+    err_ << "ringlet: " << forming_->cause << "; going on with " << left << " of " << ranks_.size()
+         << " ranks, restart " << restarts_ << " of " << options_.max_restarts << std::endl;
+    forming_.reset();
+    store().set_ranks(ranks);
   }
 
   void hurry() {
@@ -162,8 +225,12 @@ class Run {
   const LauncherOptions& options_;
   Signals& signals_;
   std::ostream& err_;
-  std::optional<JobStore> store_;
+  Token token_;
+  int restarts_;
+  std::deque<JobStore> stores_;  // of all worlds so far: ranks may still say goodbye
   std::vector<LocalRank> ranks_;
+  std::optional<Failure> forming_;  // the end of the last world, until the next one is complete
+  Deadline form_by_{};
   std::optional<Failure> failure_;
   bool signalled_ = false;  // the ranks have been sent SIGTERM
   int stopped_by_ = 0;      // signal; 0: none
@@ -185,8 +252,9 @@ JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostr
   for (int attempt = 0;; ++attempt) {
     JobEnd ended;
     {
-      Run run(now, attempt, signals, out, err);
+      Run run(now, options.nproc_per_node, attempt, signals, out, err);
       ended = run.run();
+      attempt = run.restarts();
       if (options.min_ranks > 0) now.nproc_per_node -= run.lost();
     }
     kill_children();

@@ -226,6 +226,35 @@ TEST_CASE("--min-ranks leaves killed ranks out of a restart") {
   CHECK(contains(stopped.err, "ringlet: starting 1 of 2 ranks again, attempt 1 of 1\n"));
 }
 
+TEST_CASE("--min-ranks: the ranks that are left go on in the same processes") {
+  for (const char* transport : {"shm", "gloo"}) {
+    CAPTURE(transport);
+    const Outcome killed = launch("-n 4 --max-restarts 3 --min-ranks 2",
+                                  str(rank_program, " regroup 2,0 kill ", transport));
+    CHECK_EQ(killed.code, 0);
+    CHECK(contains(killed.out, "[3] rank 3: the sum is 4, now rank 3\n"));
+    CHECK(contains(killed.out, "[0] rank 0: the sum is 3, now rank 0\n"));
+    CHECK(contains(killed.out, "[3] rank 3: the sum is 2, now rank 1\n"));
+    CHECK(contains(killed.err, "; going on with 3 of 4 ranks, restart 1 of 3\n"));
+    CHECK(contains(killed.err, "; going on with 2 of 4 ranks, restart 2 of 3\n"));
+  }
+  // A stopped rank is named after the group's timeout, and killed after the grace.
+  const Outcome stopped = launch("-n 2 --max-restarts 1 --min-ranks 1 --grace 0.5",
+                                 str(rank_program, " regroup 0 stop"));
+  CHECK_EQ(stopped.code, 0);
+  CHECK(contains(stopped.out, "[1] rank 1: the sum is 1, now rank 0\n"));
+
+  // Too few are left: the job ends with the first cause. So does a job with an error of a rank.
+  const Outcome few =
+      launch("-n 2 --max-restarts 1 --min-ranks 2", str(rank_program, " regroup 1 kill"));
+  CHECK_EQ(few.code, 128 + SIGKILL);
+  CHECK(contains(few.err, "ringlet: first to fail: rank 1 (pid "));
+  const Outcome error =
+      launch("-n 2 --max-restarts 1 --min-ranks 1", str(rank_program, " regroup 1 throw"));
+  CHECK_EQ(error.code, 1);
+  CHECK(contains(error.err, "ringlet: first to fail: rank 1: has its reasons; it exited with "));
+}
+
 TEST_CASE("signals go to the ranks, and stop the launcher") {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     CAPTURE(number);

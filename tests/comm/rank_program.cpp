@@ -8,6 +8,9 @@
 //   stop RANK               that rank stops (SIGSTOP)
 //   sleep                   waits for ever
 //   group                   makes a Group by init_from_env() and adds up all ranks' numbers
+//   regroup RANKS kill|stop|throw [TRANSPORT]
+//                           the first of these ranks ends so between two sums; the others go on in
+//                           the same processes with a smaller world, where the next rank ends
 //   early RANK before|after|apart [TRANSPORT] [SECONDS]
 //                           that rank ends with 0 before it joins the group, or after two sums; its
 //                           peers start a third ("apart": they do not, use the store SECONDS later,
@@ -20,6 +23,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -68,6 +72,30 @@ void add_up() {
   std::cout << "rank " << world.rank() << ": the sum is " << values[0] << " over " << values[1]
             << ", " << name(world.transport({})) << ", " << Device::best() << " with "
             << threads_per_device() << " threads" << std::endl;
+}
+
+void regroup(const std::vector<std::string>& arguments) {
+  std::istringstream text(arguments.at(1));
+  std::vector<std::string> ending;
+  for (std::string rank; std::getline(text, rank, ',');) ending.push_back(rank);
+  const TransportKind transport =
+      arguments.size() > 3 ? parse_transport(arguments[3]) : TransportKind::automatic;
+  const std::string me = environment_variable("RANK").value_or("0");
+  std::size_t worlds = 0;
+  const auto rank_main = [&](const Group& world) {
+    const bool ends = worlds < ending.size() && ending[worlds] == me;
+    const bool last = worlds++ == ending.size();
+    const Tensor sum = ones({100});
+    world.all_reduce(sum).wait();
+    std::cout << "rank " << me << ": the sum is " << sum.to_vector<float>()[0] << ", now rank "
+              << world.rank() << std::endl;
+    if (last) return;
+    if (ends && arguments.at(2) == "kill") ::raise(SIGKILL);
+    if (ends && arguments[2] == "stop") ::raise(SIGSTOP);
+    RINGLET_CHECK(!ends, "has its reasons");
+    for (;;) world.all_reduce(sum).wait();
+  };
+  run_from_env(rank_main, {.transport = transport, .timeout = 3s}, /*regroups=*/true);
 }
 
 void end_early(const std::vector<std::string>& arguments) {
@@ -146,6 +174,7 @@ void sum_over_nccl(const std::vector<std::string>& arguments) {
 void run(const std::vector<std::string>& arguments) {
   if (arguments.at(0) == "group") return add_up();
   if (arguments.at(0) == "early") return end_early(arguments);
+  if (arguments[0] == "regroup") return regroup(arguments);
   if (arguments.at(0) == "nccl") return sum_over_nccl(arguments);
   const Environment here = Environment::read();
   if (here.world_size == 1) {
