@@ -151,7 +151,19 @@ void Trainer::stop(bool save) {
 
 TrainingResult Trainer::train() {
   job_->stopped = job_->save_at_stop = false;
-  return TrainingRun(*job_)();
+  TrainingRun run(*job_);
+  try {
+    return run();
+  } catch (const Error&) {
+    const comm::Group& group = job_->group;
+    if (group.size() > 1 && group.store().raised()) job_->snapshot = run.snapshot();
+    throw;
+  }
+}
+
+std::optional<Snapshot> Trainer::take_snapshot() { return std::exchange(job_->snapshot, {}); }
+void Trainer::set_snapshot(std::optional<Snapshot> snapshot) {
+  job_->snapshot = std::move(snapshot);
 }
 
 // ---- the lines before and after a run ----

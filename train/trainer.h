@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "ringlet/models/losses/loss.h"
+#include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/data/loader.h"
 #include "ringlet/train/evaluators/example_evaluator.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
@@ -82,6 +84,11 @@ class Trainer {
   /// generator is as before. Wrong input is InputError before the first step; a later Error ends
   /// with its place, "(rank 1, training step 7)".
   TrainingResult train();
+  /// After the end of a peer has ended train(): the state of this rank, if its next trainer can go
+  /// on from there with fewer ranks.
+  std::optional<Snapshot> take_snapshot();
+  /// train() goes on from there; the module has the parameters.
+  void set_snapshot(std::optional<Snapshot> snapshot);
   /// Ends the run after the current step (in on_step_end on a GPU: after the step that follows the
   /// reported one). With `save` it leaves a checkpoint there, which needs an output folder. A call
   /// on one rank ends the run on all.

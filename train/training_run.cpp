@@ -13,13 +13,6 @@
 namespace ringlet::train {
 namespace {
 
-/// After an update.
-struct StepEnd {
-  std::int64_t step = 0;  // counted from 1
-  bool ends_epoch = false;
-  bool ends_run = false;
-};
-
 /// Whether `step` is a multiple of the interval; 0: never.
 bool every(std::int64_t interval, std::int64_t step) {
   return interval > 0 && step % interval == 0;
@@ -82,11 +75,16 @@ TrainingRun::TrainingRun(TrainingJob& job)
     check_metric();
     state_.arguments["--metric-for-best-model"] = metric_->describe();
   }
-  if (!arguments_.resume_from_checkpoint.empty()) take_checkpoint();
+  if (const auto snapshot = std::exchange(job_.snapshot, {}))
+    take_snapshot(*snapshot);
+  else if (!arguments_.resume_from_checkpoint.empty())
+    take_checkpoint();
   task_.seek(state_.position);
   if (arguments_.output_dir.empty() || !writes()) return;
-  prepare_output(arguments_.output_dir, state_.step);
-  metrics_.emplace(arguments_.output_dir / kMetrics, state_.step, arguments_.tensorboard);
+  const bool evaluated = ending_ != StepEnding::evaluation;
+  prepare_output(arguments_.output_dir, evaluated ? state_.step : state_.step - 1);
+  metrics_.emplace(arguments_.output_dir / kMetrics, state_.step, arguments_.tensorboard,
+                   evaluated);
 }
 
 TrainingRun::~TrainingRun() { task_.use_graphs(nullptr); }
@@ -99,6 +97,8 @@ TrainingResult TrainingRun::operator()() {
   call(&TrainerCallback::on_train_begin, arguments_);
   note_idle_stages();
   agree_to_stop();  // as callbacks' loaded counts may request
+  if (ending_ != StepEnding::done)
+    end_step({state_.step, state_.position.step == 0, state_.step == total()});
   while (state_.step < total() && !stopped()) step();
   if (in_epoch_) end_epoch(state_.position.epoch + 1);
   agree_to_stop();  // requests since the last step's
@@ -190,17 +190,27 @@ void TrainingRun::take_step() {
   enqueued.report.epoch = epoch();
   enqueued_.push_back(std::move(enqueued));
   const StepEnd end{state_.step, epoch_ends, last};
-  const bool evaluates = evaluates_at(end, arguments_);
-  read_steps(late_ && !evaluates && !epoch_ends && !last ? 1 : 0);
-  Evaluation found;
-  if (evaluates) found = evaluate();
-  if (epoch_ends)
-    result_.epochs.push_back({state_.position.epoch, sums_.take_epoch_loss(), found.metrics});
+  read_steps(late_ && !evaluates_at(end, arguments_) && !epoch_ends && !last ? 1 : 0);
+  ending_ = StepEnding::evaluation;
+  end_step(end);
+}
+
+void TrainingRun::end_step(const StepEnd& end) {
+  state_.generator = default_generator();
+  if (ending_ == StepEnding::evaluation) {
+    Metrics found;
+    if (evaluates_at(end, arguments_)) found = evaluate();
+    if (end.ends_epoch)
+      result_.epochs.push_back({state_.position.epoch, sums_.take_epoch_loss(), std::move(found)});
+  }
+  ending_ = StepEnding::saving;
   agree_to_stop();
-  const bool saves = job_.save_at_stop || saves_at(end, arguments_, found.is_best);
+  const bool is_best = state_.best && state_.best->step == end.step;
+  const bool saves = job_.save_at_stop || saves_at(end, arguments_, is_best);
   if (saves || stopped()) read_steps(0);
   if (saves) save();
-  if (epoch_ends) end_epoch(state_.position.epoch);
+  ending_ = StepEnding::done;
+  if (end.ends_epoch) end_epoch(state_.position.epoch);
 }
 
 void TrainingRun::read_steps(std::size_t late) {
@@ -280,7 +290,23 @@ void TrainingRun::take_checkpoint() {
   call(&TrainerCallback::load_state, state_.callbacks);
 }
 
-TrainingRun::Evaluation TrainingRun::evaluate() {
+void TrainingRun::take_snapshot(const Snapshot& snapshot) {
+  state_ = snapshot.state;
+  ending_ = snapshot.ending;
+  optimizer_->load_state(snapshot.moments);
+  default_generator() = state_.generator;
+  call(&TrainerCallback::load_state, state_.callbacks);
+}
+
+std::optional<Snapshot> TrainingRun::snapshot() const {
+  const bool whole = arguments_.strategy == Strategy::none || arguments_.strategy == Strategy::ddp;
+  if (late_ || !whole || job_.mesh.same_rows.size() > 1) return std::nullopt;
+  Snapshot snapshot{state_, optimizer_->state(), ending_};
+  snapshot.state.callbacks = callback_state();
+  return snapshot;
+}
+
+Metrics TrainingRun::evaluate() {
   EvaluationPoint point{state_.step, epoch(), {}, job_.mesh.same_slices};
   if (!arguments_.output_dir.empty() && job_.mesh.tensor.rank() == 0)
     point.output = arguments_.output_dir / "eval";
@@ -298,7 +324,7 @@ TrainingRun::Evaluation TrainingRun::evaluate() {
   }
   log({point.step, point.epoch, report.metrics});
   call(&TrainerCallback::on_evaluate, report);
-  return {std::move(report.metrics), report.improvement > 0.0};
+  return std::move(report.metrics);
 }
 
 void TrainingRun::load_best() {
@@ -313,16 +339,7 @@ void TrainingRun::load_best() {
 void TrainingRun::save() {
   inside_ = ", saving a checkpoint";
   state_.generator = default_generator();
-  state_.callbacks.clear();
-  for (const TrainerCallback& callback : job_.callbacks) {
-    if (!callback.state) continue;
-    CallbackState counts = callback.state();
-    for (const auto& [name, count] : counts)
-      RINGLET_CHECK(count >= 0, "[trainer] a callback's count ", name,
-                    ": expected 0 or more, found ", count);
-    state_.callbacks.merge(counts);
-    RINGLET_CHECK(counts.empty(), "[trainer] two callbacks keep a count ", counts.begin()->first);
-  }
+  state_.callbacks = callback_state();
   const auto target = checkpoint_path(arguments_.output_dir, state_.step);
   save_checkpoint(target, task_.module(), *optimizer_, state_);
   std::set<std::int64_t> kept{state_.step};
@@ -331,6 +348,20 @@ void TrainingRun::save() {
   inside_ = "";
   saved_ = state_.step;
   call(&TrainerCallback::on_save, target);
+}
+
+CallbackState TrainingRun::callback_state() const {
+  CallbackState state;
+  for (const TrainerCallback& callback : job_.callbacks) {
+    if (!callback.state) continue;
+    CallbackState counts = callback.state();
+    for (const auto& [name, count] : counts)
+      RINGLET_CHECK(count >= 0, "[trainer] a callback's count ", name,
+                    ": expected 0 or more, found ", count);
+    state.merge(counts);
+    RINGLET_CHECK(counts.empty(), "[trainer] two callbacks keep a count ", counts.begin()->first);
+  }
+  return state;
 }
 
 }  // namespace ringlet::train

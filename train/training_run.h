@@ -11,6 +11,7 @@
 
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/optimizer/schedule.h"
 #include "ringlet/train/step/best_metric.h"
 #include "ringlet/train/step/step_graphs.h"
@@ -38,6 +39,15 @@ struct TrainingJob {
   // Requests of a callback or an evaluator.
   bool stopped = false;
   bool save_at_stop = false;
+  /// After an error of train(); before train(): where it begins, instead of at a checkpoint.
+  std::optional<Snapshot> snapshot = {};
+};
+
+/// After an update.
+struct StepEnd {
+  std::int64_t step = 0;  // counted from 1
+  bool ends_epoch = false;
+  bool ends_run = false;
 };
 
 /// If the device is asynchronous, a step's results are read while the next step is in flight, so
@@ -50,6 +60,9 @@ class TrainingRun {
   TrainingRun& operator=(const TrainingRun&) = delete;
 
   TrainingResult operator()();
+  /// Once an error has ended it: what this rank has. Nothing where ranks hold different parts, or
+  /// where the device may be behind.
+  std::optional<Snapshot> snapshot() const;
 
  private:
   /// A step that is enqueued on the device and not read yet.
@@ -57,14 +70,10 @@ class TrainingRun {
     StepReport report;  // without the values to be read
     StepLoss loss;
   };
-  struct Evaluation {
-    Metrics metrics;
-    bool is_best = false;
-  };
-
   void check_metric() const;
   /// Continues from a checkpoint.
   void take_checkpoint();
+  void take_snapshot(const Snapshot& snapshot);
   void load_best();
   /// Calls `event` of all callbacks with the arguments.
   template <class Event, class... Arguments>
@@ -83,6 +92,8 @@ class TrainingRun {
   /// Runs one step. An error that leaves it names the step and the rank.
   void step();
   void take_step();
+  /// Evaluates, saves and ends the epoch, as far as these follow the step.
+  void end_step(const StepEnd& end);
   /// Waits for the enqueued steps, except the `late` latest, and reports them.
   void read_steps(std::size_t late);
   void read_loss(EnqueuedStep& given);
@@ -96,8 +107,9 @@ class TrainingRun {
 
   void end_epoch(std::size_t epoch);
   void log(const LogReport& report);
-  Evaluation evaluate();
+  Metrics evaluate();
   void save();
+  CallbackState callback_state() const;
 
   TrainingJob& job_;
   const TrainingArguments& arguments_;
@@ -112,9 +124,10 @@ class TrainingRun {
   TrainingResult result_;
   StepSums sums_{state_, result_};
   std::optional<MetricsWriter> metrics_;
-  std::deque<EnqueuedStep> enqueued_;  // oldest first
-  std::int64_t reading_ = 0;           // the step that an error names
-  std::optional<BestMetric> metric_;   // none: evaluations are not compared
+  std::deque<EnqueuedStep> enqueued_;     // oldest first
+  std::int64_t reading_ = 0;              // the step that an error names
+  std::optional<BestMetric> metric_;      // none: evaluations are not compared
+  StepEnding ending_ = StepEnding::done;  // of the latest update
   bool in_epoch_ = false;
   bool stopping_ = false;    // all ranks have agreed to
   const char* inside_ = "";  // for an error in a step: ", evaluating"

@@ -105,21 +105,27 @@ void train_model(TrainOptions options, const Command& command) {
   std::deque<MemoryLimit> limits;
   for (const Device one : devices_of(options, device, launched))
     limits.emplace_back(one, options.memory_limit);
+  std::optional<KeptTraining> kept;
   if (launched)
     return comm::run_from_env(
-        [&](const comm::Group& world) { name_options(command, [&] { train_rank(plan, world); }); },
-        group_options(options));
+        [&](const comm::Group& world) {
+          if (world.rank() == 0 && !lock)  // rank 0 was killed
+            lock.emplace(options.arguments.output_dir, std::chrono::seconds(30));
+          name_options(command, [&] { train_rank(plan, world, kept); });
+        },
+        group_options(options), /*regroups=*/true);
   if (strategy == train::Strategy::none || strategy == train::Strategy::dp)
-    return train_rank(plan, comm::Group());
+    return train_rank(plan, comm::Group(), kept);
   const InterruptGuard signals;
   const bool on_cpu = device.type == DeviceType::cpu;
   const auto rank_main = [&](const comm::Group& group) {
-    if (on_cpu) return name_options(command, [&] { train_rank(plan, group); });
+    if (on_cpu) return name_options(command, [&] { train_rank(plan, group, kept); });
     TrainPlan own = plan;
     const Device mine = device_of_rank(device, group.rank());
     own.options.model.device = str(mine);
     const DefaultDeviceGuard here(mine);
-    name_options(command, [&] { train_rank(own, group); });
+    std::optional<KeptTraining> none;
+    name_options(command, [&] { train_rank(own, group, none); });
   };
   try {
     // A forked child could not use the driver that its parent has looked for GPUs with.

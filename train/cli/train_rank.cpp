@@ -190,14 +190,31 @@ void check_random_weights(const TrainPlan& plan) {
                "found ", options.memory_limit);
 }
 
-void train_rank(TrainPlan plan, const comm::Group& group) {
-  const TrainOptions& options = plan.options;
-  const bool first = group.rank() == 0;
-  const models::SentenceEncoder encoder =
-      plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
+namespace {
+
+/// The training before its first step, or the kept one, which the ranks agree on.
+KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
+                            std::optional<KeptTraining> kept) {
+  if (kept && train::agree_on_snapshot(kept->snapshot, *kept->losses.all, group)) return *kept;
+  TrainOptions& options = plan.options;
+  if (kept) options.resume = train::latest_checkpoint(options.arguments.output_dir).has_value();
+  models::SentenceEncoder encoder = plan.tokenizer ? new_model(options, *plan.tokenizer)
+                                                   : open_model(options.model, group.rank() == 0);
   set_teacher_targets(plan.data, options.data.teacher, encoder, group);
   const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});  // the losses' heads
-  const Losses losses = make_losses(plan.data, options.data.losses, encoder);
+  Losses losses = make_losses(plan.data, options.data.losses, encoder);
+  return {std::move(plan), std::move(encoder), std::move(losses), {}};
+}
+
+}  // namespace
+
+void train_rank(TrainPlan plan_of_run, const comm::Group& group,
+                std::optional<KeptTraining>& kept) {
+  const bool first = group.rank() == 0, goes_on = kept.has_value();
+  KeptTraining training = begin_training(std::move(plan_of_run), group, std::exchange(kept, {}));
+  auto& [plan, encoder, losses, snapshot] = training;
+  const TrainOptions& options = plan.options;
+  const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});
   train::TrainingArguments arguments = training_arguments(options, plan.data);
   arguments.prompts = read_prompts(options.prompts, encoder);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
@@ -217,6 +234,7 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
 
   const bool show = first && !options.no_progress;
   trainer.add_callback({.on_train_begin = [&](const auto&) {
+    if (goes_on) return;
     if (first && options.data.data.empty() && !options.resume)
       fmt::print(stderr, "no --data: trains on generated sentences\n");
     if (first) print_reports(plan.data.reports());
@@ -224,7 +242,15 @@ void train_rank(TrainPlan plan, const comm::Group& group) {
       fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
     if (show) fmt::print(stderr, "{}", trainer.header());
   }});
-  const train::TrainingResult result = run_training(trainer, first, show);
+  trainer.set_snapshot(std::exchange(snapshot, {}));
+  train::TrainingResult result;
+  try {
+    result = run_training(trainer, first, show);
+  } catch (const Error&) {
+    snapshot = trainer.take_snapshot();
+    kept = training;
+    throw;
+  }
   if (show && result.steps < trainer.total_steps())
     fmt::print(stderr, "stopped early, after step {} of {}\n", result.steps, trainer.total_steps());
   if (show && arguments.load_best_model_at_end && result.best)

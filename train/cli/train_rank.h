@@ -11,9 +11,18 @@ namespace ringlet::cli {
 /// whole on each rank before a strategy shards them.
 void check_random_weights(const TrainPlan& plan);
 
+/// A training in memory, after an error has ended it.
+struct KeptTraining {
+  TrainPlan plan;
+  models::SentenceEncoder encoder;
+  Losses losses;
+  std::optional<train::Snapshot> snapshot;
+};
+
 /// Trains on this rank; rank 0 shows and writes. After SIGINT or SIGTERM on any rank all save at
-/// the end of the step and throw Interrupted.
-void train_rank(TrainPlan plan, const comm::Group& group);
+/// the end of the step and throw Interrupted. After an error `kept` has what the next call needs to
+/// go on with fewer ranks.
+void train_rank(TrainPlan plan, const comm::Group& group, std::optional<KeptTraining>& kept);
 
 /// README.md of the saved model. Only rank 0 calls it, which has metrics.jsonl.
 std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& encoder,

@@ -124,7 +124,6 @@ std::vector<OptimizerState::Named> OptimizerState::updates() const {
 }
 
 std::vector<OptimizerState::Named> OptimizerState::state() {
-  refresh_slices();
   std::vector<Named> states = updates();
   if (moments_.empty()) return states;
   for (const Span& span : spans()) {

@@ -118,12 +118,15 @@ std::vector<MetricsLine> read_metrics(const std::filesystem::path& path) {
   return all;
 }
 
-MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard)
+MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard,
+                             bool evaluated)
     : path_(std::move(path)) {
   const auto is_kept = [&](const std::string& line) {
     const Json json = Json::try_parse(line).value_or(Json());
     const Json* of = json.find("step");
-    return of && of->is_number_integer() && of->integer() <= step;
+    if (!of || !of->is_number_integer()) return false;
+    const bool of_evaluation = !json.find("lr");
+    return of->integer() < step || (of->integer() == step && (evaluated || !of_evaluation));
   };
   const bool continues = step > 0 && path_exists(path_);
   write_file(path_, continues ? complete_lines(read_file(path_), is_kept) : "");

@@ -58,8 +58,10 @@ class MetricsWriter {
  public:
   /// Continues `path` after `step`. Lines of later steps and without a step, and an incomplete last
   /// line, which a stopped run may have left, are removed. With step 0 the file starts empty. With
-  /// `tensorboard` the same figures go to event files in its folder (see EventWriter).
-  MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard = false);
+  /// `tensorboard` the same figures go to event files in its folder (see EventWriter). Unless
+  /// `evaluated`, the evaluation of `step` follows, and its line is removed, too.
+  MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard = false,
+                bool evaluated = true);
 
   /// Appends {"step": …, "epoch": …, NAME: …}: integers without a fraction, null for values that
   /// are not finite. InputError when the file cannot be written.
