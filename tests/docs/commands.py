@@ -18,6 +18,7 @@ FOR_A_GPU = re.compile(r"--device cuda|_emulated |/emulated_")
 # Commands that do not run here, and the reason.
 SKIPPED = {
     "apt-get install": "installs packages of the system",
+    "pip install .": "builds all anew; tests/python/wheel.sh does it",
     "meson setup": "this build was made by it",
     "scripts/test.sh": "runs this test",
     "scripts/bench.sh": "tests/scripts/bench.py runs it with fewer steps",

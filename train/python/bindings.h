@@ -1,4 +1,4 @@
-// The parts of the Python module `ringlet`.
+// The parts of the Python module `ringlet._ringlet`.
 #pragma once
 
 #include <pybind11/pybind11.h>

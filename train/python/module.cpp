@@ -25,7 +25,8 @@ void add_errors(py::module_& module) {
 }  // namespace
 }  // namespace ringlet::python
 
-PYBIND11_MODULE(ringlet, module) {
+PYBIND11_MODULE(_ringlet, module) {
+  module.attr("__version__") = RINGLET_VERSION;
   module.doc() = "Sentence encoders of ringlet: encoding, training, and tensors by DLPack.";
   ringlet::python::add_errors(module);
   ringlet::python::add_tensor(module);

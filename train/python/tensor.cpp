@@ -69,7 +69,8 @@ py::object as_numpy(const py::object& self) {
 }
 
 void add_tensor(py::module_& module) {
-  py::class_<Tensor>(module, "Tensor")
+  py::class_<Tensor>(module, "Tensor",
+                     "A tensor whose memory NumPy shares, and by DLPack PyTorch and others.")
       .def_property_readonly(
           "shape", [](const Tensor& tensor) { return py::tuple(py::cast(shape_of(tensor))); })
       .def_property_readonly("dtype", [](const Tensor& tensor) { return name(tensor.dtype()); })
