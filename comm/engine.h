@@ -22,12 +22,14 @@ namespace ringlet::comm {
 struct Collective {
   Call call = {};
   Schedule schedule = {};
-  Pieces pieces = {};         // of the buffer, in elements
+  Pieces pieces = {};         // of the buffer, or of each node in it, in elements
   std::int64_t segments = 1;  // of each piece
   Tensor buffer = {};         // (n): sent from, and received into
-  bool writes = true;         // to the buffer: its version advances
-  Tensor own = {};            // (pieces[rank].count): where my piece is reduced to, if not in place
-                              // (size, pieces[rank].count): where my piece of each rank goes
+  std::vector<std::int64_t> nodes{
+      0};              // where each of my nodes begins there; received into the first
+  bool writes = true;  // to the buffer: its version advances
+  Tensor own = {};     // (pieces[rank].count): where my piece is reduced to, if not in place
+                       // (size, pieces[rank].count): where my piece of each rank goes
   /// Run before and after the engine, on its thread and stream.
   std::function<void()> before = {}, after = {};
   /// All that the collective reads and writes, until its end.

@@ -31,6 +31,15 @@ class Work {
   std::shared_ptr<Collective> collective_;  // null: done
 };
 
+/// A rank's part of a sum over logical ranks, at least as many as ranks. The result has the same
+/// bits on any number of ranks.
+struct NodeSums {
+  /// The sums of the rank's nodes of the tree, in order: nodes_of_rank (comm/schedule.h). All of
+  /// one shape; those of one storage are sent in place, others are copied first.
+  std::vector<Tensor> nodes;
+  int logical_ranks;
+};
+
 class Group {
  public:
   Group();  // a world of one
@@ -51,20 +60,25 @@ class Group {
   // destroyed before the group. All ranks must call the same collectives in the same order with
   // equal dtype, sizes and pieces. Tensors are written when the Work is done and must not be
   // touched before; they may be read if the call only sends them. Sums of bf16 and f16 are added in
-  // f32 and rounded once. Under `direct` each element is added in rank order: its bits depend only
-  // on the ranks' values. Under `ring` they also depend on its position; partial sums of bf16 and
-  // f16 travel as f32, in twice the bytes. A call that differs, or a rank that times out or has
-  // exited: Error, on all ranks.
+  // f32 and rounded once. Under `direct` each element is added by a fixed tree over the ranks
+  // (core/ops/sum_tree.h): its bits depend only on the ranks' values. Under `ring` they also depend
+  // on its position; partial sums of bf16 and f16 travel as f32, in twice the bytes. A call that
+  // differs, or a rank that times out or has exited: Error, on all ranks.
 
   /// In place.
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum) const;
   /// Reduces several tensors of one dtype as one: small ones cost one latency. If they are not
   /// contiguous, they are copied through a buffer of their total size.
   Work all_reduce(std::vector<Tensor> tensors, ReduceOp op = ReduceOp::sum) const;
+  /// nodes[0] = the sum over all logical ranks. Not of bf16 and f16, which would be rounded on the
+  /// way; by direct alone, unless there are as many logical ranks as ranks.
+  Work all_reduce(const NodeSums& sums) const;
   /// output (pieces[rank].count) = the reduction of that piece of every rank's `input`; output may
   /// be that piece of input itself. `ring` uses input as its scratch.
   Work reduce_scatter(Tensor output, Tensor input, const Pieces& pieces,
                       ReduceOp op = ReduceOp::sum) const;
+  /// The same of nodes; output may be that piece of nodes[0].
+  Work reduce_scatter(Tensor output, const NodeSums& sums, const Pieces& pieces) const;
   /// pieces[p] of output = rank p's `input` (pieces[p].count); input may be that piece of output.
   Work all_gather(Tensor output, Tensor input, const Pieces& pieces) const;
   Work broadcast(Tensor tensor, int root = 0) const;

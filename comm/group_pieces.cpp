@@ -7,9 +7,7 @@
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
-namespace {
 
-/// `part` is this rank's piece. `whole` is null where another rank has it.
 void check_pieces(Op op, const Pieces& pieces, const Tensor* whole, const Tensor& part, int rank,
                   int size) {
   check_tensor(op, part);
@@ -30,6 +28,8 @@ void check_pieces(Op op, const Pieces& pieces, const Tensor* whole, const Tensor
                 whole->numel());
   RINGLET_CHECK_EQ(part.dtype(), whole->dtype(), "[", name(op), "] dtypes");
 }
+
+namespace {
 
 std::size_t offset_of(const Pieces& pieces, int rank, const Tensor& whole) {
   return static_cast<std::size_t>(pieces[static_cast<std::size_t>(rank)].offset) *

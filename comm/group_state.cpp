@@ -17,27 +17,35 @@ GroupStream::GroupStream(Device device)
 
 std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
                                              ReduceOp reduce, int root) const {
+  const Algorithm algorithm = this->algorithm(op, buffer.device());
+  return plan({.count = buffer.numel(),
+               .root = root,
+               .op = op,
+               .reduce = reduce,
+               .dtype = buffer.dtype(),
+               .algorithm = algorithm},
+              make_schedule(op, algorithm, member.rank, member.size, root), buffer,
+              std::move(pieces));
+}
+
+std::shared_ptr<Collective> GroupState::plan(const Call& call, Schedule schedule,
+                                             const Tensor& buffer, Pieces pieces,
+                                             int logical_ranks) const {
   const Device device = buffer.device();
   auto collective = std::make_shared<Collective>();
-  const Algorithm algorithm = this->algorithm(op, device);
   collective->observer = options.observer;
-  collective->schedule = make_schedule(op, algorithm, member.rank, member.size, root);
+  collective->schedule = std::move(schedule);
   constexpr std::int64_t kAlign = 16;  // whole cache lines of f32
   collective->pieces = pieces.empty()
-                           ? even_pieces(buffer.numel(), count_pieces(collective->schedule), kAlign)
+                           ? even_pieces(call.count, count_pieces(collective->schedule), kAlign)
                            : std::move(pieces);
   std::int64_t longest = 0;
   for (const Piece& piece : collective->pieces) longest = std::max(longest, piece.count);
   collective->segments =
       segments(device, longest * static_cast<std::int64_t>(itemsize(buffer.dtype())));
   collective->buffer = buffer;
-  collective->call = {.count = buffer.numel(),
-                      .layout = hash_layout(collective->pieces, collective->segments),
-                      .root = root,
-                      .op = op,
-                      .reduce = reduce,
-                      .dtype = buffer.dtype(),
-                      .algorithm = algorithm};
+  collective->call = call;
+  collective->call.layout = hash_layout(collective->pieces, collective->segments, logical_ranks);
   if (!connects_late) collective->engine = &engine(collective->call, device);
   return collective;
 }

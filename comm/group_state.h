@@ -20,6 +20,8 @@
 
 namespace ringlet::comm {
 
+struct NodeSums;
+
 /// A group's stream on a device, and the end of its latest collective there.
 struct GroupStream {
   explicit GroupStream(Device device);
@@ -31,6 +33,9 @@ struct GroupStream {
 void check_tensor(Op op, const Tensor& tensor);
 void check_reduction(Op op, ReduceOp reduce, DType dtype);
 void check_root(Op op, int root, int size);
+/// `part` is this rank's piece. `whole` is null where another rank has it.
+void check_pieces(Op op, const Pieces& pieces, const Tensor* whole, const Tensor& part, int rank,
+                  int size);
 
 struct GroupState {
   /// `connects_late`: the first transfer makes the transports, on the thread that runs it.
@@ -60,6 +65,10 @@ struct GroupState {
   /// Without `pieces`: even ones, as many as the schedule names.
   std::shared_ptr<Collective> plan(Op op, const Tensor& buffer, Pieces pieces = {},
                                    ReduceOp reduce = ReduceOp::sum, int root = 0) const;
+  /// The sum of nodes, more than ranks.
+  std::shared_ptr<Collective> plan_tree(Op op, const NodeSums& sums, Pieces pieces = {}) const;
+  std::shared_ptr<Collective> plan(const Call& call, Schedule schedule, const Tensor& buffer,
+                                   Pieces pieces, int logical_ranks = 0) const;
   /// For an op with a whole at the root and a part on each rank. `whole` is unused elsewhere.
   std::shared_ptr<Collective> plan_rooted(Op op, const Tensor& whole, const Tensor& part,
                                           const Pieces& pieces, int root) const;

@@ -73,12 +73,32 @@ std::vector<int> others(int rank, int size) {
   return peers;
 }
 
-// 1 step, B (n-1)/n. Piece r of every rank is sent to rank r and added there in rank order.
-Schedule direct_reduce_scatter(int rank, int size, Then then = Then::add_all) {
+// After each node of the ranks; none if the nodes are added like leaves. Counts each rank's.
+std::vector<std::uint8_t> additions_of_nodes(int size, int leaves, std::vector<int>& nodes) {
+  std::vector<std::uint8_t> additions, of_leaves;
+  for (int rank = 0; rank < size; ++rank) {
+    const std::vector<LeafRange> mine = nodes_of_rank(rank, size, leaves);
+    nodes[static_cast<std::size_t>(rank)] = static_cast<int>(mine.size());
+    for (const LeafRange node : mine)
+      additions.push_back(static_cast<std::uint8_t>(additions_after(node, leaves)));
+  }
+  const int count = static_cast<int>(additions.size());
+  for (int leaf = 0; leaf < count; ++leaf)
+    of_leaves.push_back(static_cast<std::uint8_t>(additions_after(leaf, count)));
+  if (additions == of_leaves) additions.clear();
+  return additions;
+}
+
+// 1 step, B (n-1)/n for each node of a rank. Piece r of every rank is sent to rank r and added
+// there by the tree. Ranks have one node each, unless there are more logical ranks.
+Schedule direct_reduce_scatter(int rank, int size, int leaves, Then then = Then::add_all) {
   Step step{.then = then};
+  std::vector<int> nodes(static_cast<std::size_t>(size), 1);  // of each rank
+  if (leaves > size) step.additions = additions_of_nodes(size, leaves, nodes);
+  const auto count = [&](int of) { return nodes[static_cast<std::size_t>(of)]; };
   for (const int peer : others(rank, size)) {
-    step.sends.push_back({peer, /*piece=*/peer});
-    step.receives.push_back({peer, /*piece=*/rank});
+    for (int node = 0; node < count(rank); ++node) step.sends.push_back({peer, peer, node});
+    for (int node = 0; node < count(peer); ++node) step.receives.push_back({peer, rank, node});
   }
   return {step};
 }
@@ -129,7 +149,7 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
       return both(make_schedule(Op::reduce_scatter, algorithm, rank, size),
                   make_schedule(Op::all_gather, algorithm, rank, size));
     case Op::reduce_scatter:
-      return ring ? ring_reduce_scatter(rank, size) : direct_reduce_scatter(rank, size);
+      return ring ? ring_reduce_scatter(rank, size) : direct_reduce_scatter(rank, size, size);
     case Op::all_gather:
       return ring ? ring_all_gather(rank, size) : direct_all_gather(rank, size);
     case Op::broadcast:
@@ -139,13 +159,22 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
     case Op::scatter:
       return from_root(rank, size, root, /*whole=*/false);
     case Op::all_to_all:
-      return direct_reduce_scatter(rank, size, Then::stack);
+      return direct_reduce_scatter(rank, size, size, Then::stack);
     case Op::send:
       return from_root(rank, size, root, /*whole=*/true);
     case Op::barrier:
       break;
   }
   return barrier(rank, size);
+}
+
+Schedule make_tree_schedule(Op op, int rank, int size, int logical_ranks) {
+  const Schedule sum = direct_reduce_scatter(rank, size, logical_ranks);
+  return op == Op::all_reduce ? both(sum, direct_all_gather(rank, size)) : sum;
+}
+
+std::vector<LeafRange> nodes_of_rank(int rank, int size, int logical_ranks) {
+  return nodes_of_block(leaves_of_rank(rank, size, logical_ranks), logical_ranks);
 }
 
 int count_pieces(const Schedule& schedule) {
@@ -156,13 +185,14 @@ int count_pieces(const Schedule& schedule) {
   return count;
 }
 
-std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments) {
+std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments, int logical_ranks) {
   auto hash = static_cast<std::uint64_t>(segments);
   const auto mix = [&](std::int64_t value) {
     hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 29;
   };
   for (const Piece& piece : pieces) mix(piece.offset), mix(piece.count);
+  mix(logical_ranks);
   return hash;
 }
 

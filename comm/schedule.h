@@ -7,6 +7,8 @@
 //   segment  a stretch of a long buffer that runs through the schedule separately, cut into its
 //            own pieces, so that its results are still in the cache
 //   step     a rank's sends and receives at one time, and its use of the received data
+//   node     a reduction may be over more logical ranks than ranks: a rank's buffer then has the
+//            sums of several nodes of a tree (core/ops/sum_tree.h), all of the same size
 //
 // Steps are numbered the same way on all ranks: a send of step s is received in step s.
 #pragma once
@@ -15,12 +17,14 @@
 #include <vector>
 
 #include "ringlet/comm/types.h"
+#include "ringlet/core/ops/sum_tree.h"
 
 namespace ringlet::comm {
 
 struct Transfer {
   int peer = 0;
   int piece = 0;
+  int node = 0;  // of the sender's, that the piece is of
   bool operator==(const Transfer&) const = default;
 };
 
@@ -28,7 +32,7 @@ struct Transfer {
 enum class Then : std::uint8_t {
   copy,     // each is copied to its place in the buffer
   add,      // combined with the same piece here: the received partial sum, then mine
-  add_all,  // my piece of every rank, combined in rank order, mine at its position
+  add_all,  // my piece of every node of every rank, combined by the tree, in rank order
   stack     // my piece of every rank, one after another in rank order
 };
 
@@ -36,6 +40,8 @@ struct Step {
   std::vector<Transfer> sends = {};
   std::vector<Transfer> receives = {};
   Then then = Then::copy;
+  /// add_all: the additions that follow each node; none if the nodes are added like leaves.
+  std::vector<std::uint8_t> additions = {};
   bool operator==(const Step&) const = default;
 };
 using Schedule = std::vector<Step>;
@@ -44,11 +50,15 @@ using Schedule = std::vector<Step>;
 /// reduce-scatter, then an all-gather. In one launch an algorithm sends as its namesake. Gather,
 /// scatter, all-to-all and send have one schedule for ring and direct.
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root = 0);
+/// A reduction over `logical_ranks`, at least as many as ranks: by direct.
+Schedule make_tree_schedule(Op op, int rank, int size, int logical_ranks);
+/// The nodes of the logical ranks' tree that rank `rank` brings.
+std::vector<LeafRange> nodes_of_rank(int rank, int size, int logical_ranks);
 
 /// Pieces that a schedule names: at least 1.
 int count_pieces(const Schedule& schedule);
-/// A hash of the pieces and the number of segments.
-std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments);
+/// A hash of the pieces and the numbers of segments and of logical ranks.
+std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments, int logical_ranks);
 /// Elements that a rank sends under this schedule.
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces);
 

@@ -30,12 +30,13 @@ class ScheduleEngine final : public Engine {
   void execute(const Step& step) {
     if (now_->observer) now_->observer->step_begins(*now_, step, segment_);
     const ObservedUntil end(now_->observer, &CollectiveObserver::step_ends);
-    set_transmissions(sends_, step.sends);
-    set_transmissions(receives_, step.receives);
+    set_transmissions(sends_, step.sends, /*sends=*/true);
+    set_transmissions(receives_, step.receives, /*sends=*/false);
     const Views views = transport_.exchange(sends_, receives_, step.then == Then::copy);
     if (step.then == Then::copy) copy(views);
     if (step.then == Then::add) add(step.receives[0].piece, views[0]);
-    if (step.then == Then::add_all) combine_into(rank_, of_all(step.receives, views), true);
+    if (step.then == Then::add_all)
+      combine_into(rank_, of_all(step.receives, views), true, step.additions);
     if (step.then == Then::stack) stack(of_all(step.receives, views));
     transport_.release();
   }
@@ -54,11 +55,18 @@ class ScheduleEngine final : public Engine {
     combine_into(piece, sources, piece == rank_);
   }
 
-  /// My piece of every rank, in rank order.
+  /// My piece of every node of every rank, in rank order.
   std::span<const void* const> of_all(const std::vector<Transfer>& received, Views views) {
-    sources_.assign(static_cast<std::size_t>(size_), in_buffer(segment(rank_)));
-    for (std::size_t i = 0; i < views.size(); ++i)
-      sources_[static_cast<std::size_t>(received[i].peer)] = views[i];
+    sources_.clear();
+    const Piece mine = segment(rank_);
+    // Peers come in the order after this rank, around: those before it are the last ones.
+    const auto first =
+        std::ranges::find_if(received, [&](const auto& r) { return r.peer < rank_; });
+    const auto before = views.begin() + (first - received.begin());
+    sources_.insert(sources_.end(), before, views.end());
+    for (std::size_t node = 0; node < now_->nodes.size(); ++node)
+      sources_.push_back(in_buffer(mine, static_cast<int>(node)));
+    sources_.insert(sources_.end(), views.begin(), before);
     return sources_;
   }
 
@@ -71,7 +79,8 @@ class ScheduleEngine final : public Engine {
     }
   }
 
-  void combine_into(int piece, std::span<const void* const> sources, bool whole) const {
+  void combine_into(int piece, std::span<const void* const> sources, bool whole,
+                    const std::vector<std::uint8_t>& additions = {}) const {
     const Piece at = segment(piece);
     if (at.count == 0) return;
     const Call& call = now_->call;
@@ -81,7 +90,8 @@ class ScheduleEngine final : public Engine {
         own && piece == rank_ ? announced_bytes(own) + bytes(at.offset - start) : in_buffer(at);
     combine_kernel({out, sources.data(), static_cast<int>(sources.size()), at.count,
                     call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
-                    whole && call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0, call.dtype},
+                    whole && call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0, call.dtype,
+                    additions.empty() ? nullptr : additions.data()},
                    now_->buffer.device());
   }
 
@@ -98,14 +108,18 @@ class ScheduleEngine final : public Engine {
   std::size_t bytes(std::int64_t elements) const {
     return static_cast<std::size_t>(elements) * itemsize(now_->call.dtype);
   }
-  std::byte* in_buffer(const Piece& at) const {
-    return announced_bytes(now_->buffer) + bytes(at.offset);
+  std::size_t offset(const Piece& at, int node = 0) const {
+    return bytes(now_->nodes[static_cast<std::size_t>(node)] + at.offset);
   }
-  void set_transmissions(std::vector<Transmission>& to, const std::vector<Transfer>& from) const {
+  std::byte* in_buffer(const Piece& at, int node = 0) const {
+    return announced_bytes(now_->buffer) + offset(at, node);
+  }
+  void set_transmissions(std::vector<Transmission>& to, const std::vector<Transfer>& from,
+                         bool sends) const {
     to.clear();
     for (const Transfer& transfer : from) {
       const Piece at = segment(transfer.piece);
-      to.push_back({transfer.peer, bytes(at.offset), bytes(at.count)});
+      to.push_back({transfer.peer, offset(at, sends ? transfer.node : 0), bytes(at.count)});
     }
   }
 

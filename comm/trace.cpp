@@ -19,7 +19,7 @@ std::string_view verb(Then then) {
     case Then::add:
       return "add";
     case Then::add_all:
-      return "add all, in rank order";
+      return "add all, by the tree";
     case Then::stack:
       break;
   }
@@ -52,13 +52,13 @@ void TracePrinter::begins(const Collective& collective, const Membership& rank) 
   const auto column = [&](const std::vector<Transfer>& transfers, std::size_t line,
                           const char* arrow) {
     if (line >= transfers.size()) return std::string();
-    const auto& [peer, piece] = transfers[line];
+    const auto& [peer, piece, node] = transfers[line];
     const auto elements = collective.pieces[static_cast<std::size_t>(piece)].count;
-    return str(piece, arrow, peer, ", ", static_cast<std::size_t>(elements) * itemsize(call.dtype),
-               " B");
+    return str(piece, node > 0 ? str('.', node) : "", arrow, peer, ", ",
+               static_cast<std::size_t>(elements) * itemsize(call.dtype), " B");
   };
   for (std::size_t step = 0; step < collective.schedule.size(); ++step) {
-    const auto& [sends, receives, then] = collective.schedule[step];
+    const auto& [sends, receives, then, additions] = collective.schedule[step];
     for (std::size_t line = 0; line < std::max(sends.size(), receives.size()); ++line) {
       std::ostringstream row;
       row << std::setw(6) << (line == 0 ? std::to_string(step) : "") << "  " << std::left
@@ -86,9 +86,9 @@ std::vector<Move> all_moves(Op op, Algorithm algorithm, int size) {
   for (std::size_t step = 0; step < schedules.front().size(); ++step) {
     const Held before = held;  // all send at the same time
     for (int from = 0; from < size; ++from) {
-      for (const auto& [to, piece] : schedules[static_cast<std::size_t>(from)][step].sends) {
+      for (const auto& [to, piece, node] : schedules[static_cast<std::size_t>(from)][step].sends) {
         const Step& there = schedules[static_cast<std::size_t>(to)][step];
-        RINGLET_CHECK(std::ranges::count(there.receives, Transfer{from, piece}) == 1,
+        RINGLET_CHECK(std::ranges::count(there.receives, Transfer{from, piece, node}) == 1,
                       "[moves] rank ", to, " does not receive piece ", piece, " of rank ", from,
                       " in step ", step);
         const auto at = static_cast<std::size_t>(piece);
@@ -100,6 +100,65 @@ std::vector<Move> all_moves(Op op, Algorithm algorithm, int size) {
     }
   }
   return moves;
+}
+
+namespace {
+
+/// Sums of sources that follow each other, as a stack adds them.
+class SumStack {
+ public:
+  void push(std::vector<TreeSum> sum) { sums_.push_back(std::move(sum)); }
+  /// Adds the top two `additions` times.
+  void add(int additions, int by) {
+    for (; additions > 0; --additions) {
+      const std::vector<TreeSum> right = take(), left = take();
+      RINGLET_CHECK_EQ(left[0].leaves.end, right[0].leaves.begin, "[tree] parts of a sum");
+      push({{{left[0].leaves.begin, right[0].leaves.end}, 0, by}});
+      for (const auto* part : {&left, &right})
+        for (TreeSum each : *part) {
+          ++each.depth;
+          sums_.back().push_back(each);
+        }
+    }
+  }
+  std::vector<TreeSum> take() {
+    RINGLET_CHECK(!sums_.empty(), "[tree] more additions than sums");
+    std::vector<TreeSum> top = std::move(sums_.back());
+    sums_.pop_back();
+    return top;
+  }
+
+ private:
+  std::vector<std::vector<TreeSum>> sums_;
+};
+
+std::vector<TreeSum> sum_of_node(LeafRange node, int rank) {
+  SumStack stack;
+  for (int leaf = node.begin; leaf < node.end; ++leaf) {
+    stack.push({{{leaf, leaf + 1}, 0, rank}});
+    stack.add(additions_after(leaf - node.begin, node.size()), rank);
+  }
+  return stack.take();
+}
+
+}  // namespace
+
+std::vector<TreeSum> tree_sums(int size, int logical_ranks) {
+  std::vector<std::vector<TreeSum>> sources;
+  for (int rank = 0; rank < size; ++rank)
+    for (const LeafRange node : nodes_of_rank(rank, size, logical_ranks))
+      sources.push_back(sum_of_node(node, rank));
+  const Schedule schedule = make_tree_schedule(Op::reduce_scatter, 0, size, logical_ranks);
+  const std::vector<std::uint8_t>& additions = schedule.at(0).additions;
+  SumStack stack;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    stack.push(std::move(sources[i]));
+    stack.add(additions.empty()
+                  ? additions_after(static_cast<int>(i), static_cast<int>(sources.size()))
+                  : additions[i],
+              /*by=*/-1);
+  }
+  return stack.take();
 }
 
 }  // namespace ringlet::comm

@@ -36,4 +36,15 @@ struct Move {
 /// would be added twice.
 std::vector<Move> all_moves(Op op, Algorithm algorithm, int size);
 
+/// A sum of the tree over logical ranks, or a leaf.
+struct TreeSum {
+  LeafRange leaves;
+  int depth = 0;  // 0: the root
+  int by = -1;    // the rank that adds it, or has the leaf; -1: each piece's owner
+};
+
+/// Every sum that `size` ranks make, each before its two parts. Ranks add their own nodes; the
+/// additions of owners are those of make_tree_schedule.
+std::vector<TreeSum> tree_sums(int size, int logical_ranks);
+
 }  // namespace ringlet::comm

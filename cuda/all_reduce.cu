@@ -133,7 +133,7 @@ class AllReduceBlock {
          [&](std::int64_t i, const auto& sum) { block_.store(to + i, sum); });
   }
 
-  /// In rank order.
+  /// By the tree over the ranks.
   __device__ __forceinline__ void add_all(const Part& part) const {
     each(
         part.count, plan().ranks,

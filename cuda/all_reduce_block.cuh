@@ -103,13 +103,26 @@ class DeviceBlock {
     V values[kCount];
 #pragma unroll
     for (int j = 0; j < kCount; ++j) values[j] = load(0, i + j * kBlockThreads);
+    static_assert(kMostPeers <= 32);
+    V waiting[kMostWaiting][kCount];
+    int depth = 0;
 #pragma unroll 1
     for (int k = 1; k < sources; ++k) {
       V next[kCount];
 #pragma unroll
       for (int j = 0; j < kCount; ++j) next[j] = load(k, i + j * kBlockThreads);
+      const int additions = additions_after(k, sources);
 #pragma unroll
-      for (int j = 0; j < kCount; ++j) values[j] = fold(values[j], next[j]);
+      for (int j = 0; j < kCount; ++j) {
+        if (additions == 0) waiting[depth][j] = values[j];
+        values[j] = additions == 0 ? next[j] : fold(values[j], next[j]);
+      }
+      depth += additions == 0;
+      for (int left = additions; left > 1; --left) {
+        --depth;
+#pragma unroll
+        for (int j = 0; j < kCount; ++j) values[j] = fold(waiting[depth][j], values[j]);
+      }
     }
 #pragma unroll
     for (int j = 0; j < kCount; ++j) store(i + j * kBlockThreads, values[j]);

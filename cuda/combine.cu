@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/combine.cuh"
 #include "ringlet/cuda/packs.h"
@@ -7,21 +10,23 @@
 namespace ringlet::cuda {
 namespace {
 
-/// Sources of one launch; its result is carried to the next launch unrounded.
+/// Sources of one launch; its stack is carried to the next launch unrounded.
 constexpr int kMostSources = 64;
 
 template <class T>
 struct Sources {
   const T* data[kMostSources];
+  std::uint8_t additions[kMostSources];  // after each
 };
 
-/// The input and output of a launch: it continues from `carry_in` of an earlier one, unless null.
-/// It writes to `carry_out` for the next one, or to `out` if that is null.
+/// The input and output of a launch. It continues from `depth_in` sums of an earlier one in
+/// `carried` (depth, n). It leaves `depth_out` sums there; the last one, which leaves none, writes
+/// to `out`.
 template <class T>
 struct Ends {
   T* out;
-  const sum_t<T>* carry_in;
-  sum_t<T>* carry_out;
+  sum_t<T>* carried;
+  int depth_in, depth_out;
   sum_t<T> scale;
 };
 
@@ -33,32 +38,51 @@ __global__ void combine_elements(Ends<T> ends, Sources<T> sources, int count, st
   using S = sum_t<T>;
   grid_stride(n - begin, [&](std::int64_t i) {
     const std::int64_t at = begin + i;
-    S value = ends.carry_in ? ends.carry_in[at] : read(sources.data[0] + at);
-    for (int k = ends.carry_in ? 0 : 1; k < count; ++k)
-      value = combined<op>(value, read(sources.data[k] + at));
-    if (ends.carry_out) {
-      ends.carry_out[at] = value;
-    } else {
-      ends.out[at] = rounded<T>(scaled(value, ends.scale));
+    S stack[std::numeric_limits<int>::digits];
+    int depth = 0;
+    for (; depth < ends.depth_in; ++depth) stack[depth] = ends.carried[depth * n + at];
+    for (int k = 0; k < count; ++k) {
+      stack[depth++] = read(sources.data[k] + at);
+      for (int left = sources.additions[k]; left > 0; --left, --depth)
+        stack[depth - 2] = combined<op>(stack[depth - 2], stack[depth - 1]);
     }
+    if (ends.depth_out == 0) ends.out[at] = rounded<T>(scaled(stack[0], ends.scale));
+    for (depth = 0; depth < ends.depth_out; ++depth) ends.carried[depth * n + at] = stack[depth];
   });
 }
 
 // ---- 16 bytes at a time: the sums of gradients --------------------------------------------
 
+/// Waiting sums shift, so that they stay in registers.
 template <class T>
 __global__ void combine_packs(T* out, Sources<T> sources, int count, std::int64_t packed,
                               compute_t<T> scale) {
   using S = compute_t<T>;
   grid_stride(packed / kPack<T>, [&](std::int64_t i) {
     const std::int64_t at = i * kPack<T>;
-    S sum[kPack<T>];
+    S sum[kPack<T>], next[kPack<T>], waiting[kMostWaiting][kPack<T>];
     load_pack(sources.data[0] + at, sum);
     for (int k = 1; k < count; ++k) {
-      S next[kPack<T>];
       load_pack(sources.data[k] + at, next);
+      const int additions = sources.additions[k];
 #pragma unroll
-      for (int j = 0; j < kPack<T>; ++j) sum[j] += next[j];
+      for (int j = 0; j < kPack<T>; ++j) {
+        if (additions > 0) {
+          sum[j] += next[j];
+          continue;
+        }
+#pragma unroll
+        for (int d = kMostWaiting - 1; d > 0; --d) waiting[d][j] = waiting[d - 1][j];
+        waiting[0][j] = sum[j];
+        sum[j] = next[j];
+      }
+      for (int left = additions; left > 1; --left)
+#pragma unroll
+        for (int j = 0; j < kPack<T>; ++j) {
+          sum[j] = waiting[0][j] + sum[j];
+#pragma unroll
+          for (int d = 1; d < kMostWaiting; ++d) waiting[d - 1][j] = waiting[d][j];
+        }
     }
     if (scale != S{1})
 #pragma unroll
@@ -72,8 +96,19 @@ __global__ void combine_packs(T* out, Sources<T> sources, int count, std::int64_
 template <class T>
 Sources<T> sources_of(const CombineArgs& args, int first, int count) {
   Sources<T> out{};
-  for (int k = 0; k < count; ++k) out.data[k] = static_cast<const T*>(args.sources[first + k]);
+  for (int k = 0; k < count; ++k) {
+    out.data[k] = static_cast<const T*>(args.sources[first + k]);
+    out.additions[k] = static_cast<std::uint8_t>(args.additions_after(first + k));
+  }
   return out;
+}
+
+/// The most sums on the stack after a source and its additions.
+int most_depth(const CombineArgs& args) {
+  int most = 0;
+  for (int k = 0, depth = 0; k < args.count; ++k)
+    most = std::max(most, depth += 1 - args.additions_after(k));
+  return most;
 }
 
 bool all_aligned(const CombineArgs& args) {
@@ -96,12 +131,14 @@ void check_elements_aligned(const CombineArgs& args, std::size_t itemsize) {
 template <CombineOp op, class T>
 void run(const CombineArgs& args, std::int64_t begin, Device device) {
   using S = sum_t<T>;
-  const bool several = args.count > kMostSources;
-  const Workspace carried(device, several ? static_cast<std::size_t>(args.n) * sizeof(S) : 0);
+  const auto arrays = static_cast<std::size_t>(args.count > kMostSources ? most_depth(args) : 0);
+  const Workspace carried(device, arrays * static_cast<std::size_t>(args.n) * sizeof(S));
+  Ends<T> ends{static_cast<T*>(args.out), carried.as<S>(), 0, 0, static_cast<S>(args.scale)};
   for (int first = 0; first < args.count; first += kMostSources) {
     const int left = args.count - first, count = left < kMostSources ? left : kMostSources;
-    const Ends<T> ends{static_cast<T*>(args.out), first > 0 ? carried.as<S>() : nullptr,
-                       count < left ? carried.as<S>() : nullptr, static_cast<S>(args.scale)};
+    ends.depth_in = ends.depth_out;
+    for (int k = first; k < first + count; ++k) ends.depth_out += 1 - args.additions_after(k);
+    if (count == left) ends.depth_out = 0;
     launch("combine", device, combine_elements<op, T>, grid_for(args.n - begin), kThreads, 0, ends,
            sources_of<T>(args, first, count), count, begin, args.n);
   }
@@ -113,7 +150,7 @@ void run(const CombineArgs& args, Device device) {
   if (args.op == CombineOp::max) return run<CombineOp::max, T>(args, 0, device);
   std::int64_t packed = 0;
   if constexpr (std::is_floating_point_v<compute_t<T>>)
-    if (args.count <= kMostSources && all_aligned(args)) {
+    if (args.count <= kMostSources && most_depth(args) <= 1 + kMostWaiting && all_aligned(args)) {
       packed = args.n - args.n % kPack<T>;
       launch("combine", device, combine_packs<T>, grid_for(packed / kPack<T>), kThreads, 0,
              static_cast<T*>(args.out), sources_of<T>(args, 0, args.count), args.count, packed,

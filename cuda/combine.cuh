@@ -8,6 +8,9 @@
 
 namespace ringlet::cuda {
 
+/// The most sums of a tree over 32 sources that wait below the one that is added to.
+inline constexpr int kMostWaiting = 4;
+
 template <class T>
 __device__ __forceinline__ sum_t<T> read(const T* from) {
   if constexpr (std::is_same_v<T, float16>) {

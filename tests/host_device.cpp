@@ -50,7 +50,7 @@ struct OwnRanks final : DeviceRanks {
     for (void* const each : data) bytes.push_back(static_cast<std::byte*>(each));
     return bytes;
   }
-  /// Added in the order of the ring up to its owner, or in rank order.
+  /// Added in the order of the ring up to its owner, or by the tree.
   static void reduce(const std::vector<std::byte*>& data, std::size_t piece,
                      const std::vector<std::int64_t>& edges, CombineRoute route, CombineArgs args) {
     if (edges[piece] == edges[piece + 1]) return;
@@ -65,6 +65,9 @@ struct OwnRanks final : DeviceRanks {
     args.out = sum.data();
     args.sources = sources.data();
     args.count = static_cast<int>(sources.size());
+    std::vector<std::uint8_t> in_turn(sources.size(), 1);
+    in_turn[0] = 0;
+    if (route == CombineRoute::ring) args.additions = in_turn.data();
     combine_kernel(args, Device{});
     for (std::byte* to : data) std::memcpy(to + offset, sum.data(), sum.size());
   }
@@ -109,8 +112,12 @@ void add() {
 
 void combine(const CombineArgs& args, Device device) {
   const std::vector<const void*> sources(args.sources, args.sources + args.count);
-  installed->give(device, [own = args, sources]() mutable {
+  std::vector<std::uint8_t> additions;
+  for (int i = 0; i < args.count; ++i)
+    additions.push_back(static_cast<std::uint8_t>(args.additions_after(i)));
+  installed->give(device, [own = args, sources, additions]() mutable {
     own.sources = sources.data();
+    own.additions = additions.data();
     combine_kernel(own, Device{});
   });
 }

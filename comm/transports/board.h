@@ -19,7 +19,7 @@ namespace ringlet::comm {
 /// One rank's sends to one peer. Both counters only grow: a collective's n-th send is the peer's
 /// n-th receive.
 struct Channel {
-  static constexpr std::uint64_t kSlots = 8;         // most sends that are not read yet
+  static constexpr std::uint64_t kSlots = 32;        // most sends that are not read yet
   alignas(64) std::atomic<std::uint64_t> published;  // by the sender
   std::array<std::atomic<const StreamEvent*>, kSlots>
       ready;  // on a device: after it the bytes are valid

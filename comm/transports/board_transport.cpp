@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -72,12 +73,13 @@ Views BoardTransport::exchange(std::span<const Transmission> sends,
   read_.clear();
   for (const Transmission& receive : receives) {
     Channel& channel = board_->channel(receive.peer, member_.rank);
-    const std::uint64_t released = channel.released.load(std::memory_order_relaxed);
-    wait(receive.peer, [&] { return channel.published.load() > released; });
+    const auto earlier = static_cast<std::uint64_t>(std::ranges::count(read_, receive.peer));
+    const std::uint64_t next = channel.released.load(std::memory_order_relaxed) + earlier;
+    wait(receive.peer, [&] { return channel.published.load() > next; });
     // The peer stays in its collective until its sends are read.
     member_.compare(receive.peer, board_->posted(receive.peer), call_);
     std::byte* place = in_place ? announced_bytes(buffer_) + receive.offset : nullptr;
-    const std::size_t slot = released % Channel::kSlots;
+    const std::size_t slot = next % Channel::kSlots;
     const Transmission sent{receive.peer, channel.offset[slot], receive.nbytes};
     views_.push_back(receive.nbytes == 0 ? nullptr
                                          : view(sent, board_->state(receive.peer).buffer,

@@ -5,6 +5,7 @@
 
 #include <gloo/transport/unbound_buffer.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -106,26 +107,28 @@ class GlooTransport final : public Transport {
 
   Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
                  bool in_place) override {
-    for (const Transmission& one : sends) send(one);
+    for (std::size_t i = 0; i < sends.size(); ++i) send(sends[i], slot(sends, i));
     for (const Transmission& receive : receives) receive_call(receive.peer);
 
     std::size_t nbytes = 0;
     for (const Transmission& receive : receives) nbytes += receive.nbytes;
     if (!in_place && slots_.nbytes() < nbytes)
       slots_ = empty({static_cast<std::int64_t>(nbytes)}, DType::u8, Device{});
-    std::byte* slot = in_place ? nullptr : slots_.mutable_bytes();
+    std::byte* free = in_place ? nullptr : slots_.mutable_bytes();
     views_.clear();
-    for (const Transmission& receive : receives) {
-      std::byte* view = in_place ? announced_bytes(buffer_) + receive.offset : slot;
+    ins_.clear();
+    for (std::size_t i = 0; i < receives.size(); ++i) {
+      const Transmission& receive = receives[i];
+      std::byte* view = in_place ? announced_bytes(buffer_) + receive.offset : free;
       views_.push_back(view);
-      if (slot) slot += receive.nbytes;
+      if (free) free += receive.nbytes;
       if (receive.nbytes == 0) continue;
-      at(receive.peer).in = context_->createUnboundBuffer(view, receive.nbytes);
-      guarded(receive.peer,
-              [&](Peer& peer) { peer.in->recv(receive.peer, slot_of_step(), 0, receive.nbytes); });
+      ins_.push_back({receive.peer, context_->createUnboundBuffer(view, receive.nbytes)});
+      guarded(receive.peer, [&](Peer&) {
+        ins_.back().buffer->recv(receive.peer, slot(receives, i), 0, receive.nbytes);
+      });
     }
-    for (const Transmission& receive : receives)
-      if (receive.nbytes) wait_receive(receive.peer, *at(receive.peer).in);
+    for (const In& in : ins_) wait_receive(in.peer, *in.buffer);
     return views_;
   }
 
@@ -144,6 +147,7 @@ class GlooTransport final : public Transport {
 
   void abandon() noexcept override {
     for (Peer& peer : peers_) peer = Peer();
+    ins_.clear();
     if (!membership_.store->raised()) return;
     try {
       context_->closeConnections();
@@ -157,20 +161,27 @@ class GlooTransport final : public Transport {
  private:
   struct Peer {
     std::unique_ptr<Buffer> out;  // the whole buffer of this collective
-    std::unique_ptr<Buffer> in;
     std::unique_ptr<Buffer> call_out;
     int sends = 0;        // not yet waited for
     bool called = false;  // the call has been sent in this collective
     bool heard = false;   // and received
   };
 
+  struct In {
+    int peer;
+    std::unique_ptr<Buffer> buffer;
+  };
+
   void enter(std::uint64_t step) { progress_.enter({call_.sequence, step}); }
   Peer& at(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  std::uint64_t slot_of_step() const {
-    return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
+  /// The messages of a step to, or from, one peer are numbered.
+  std::uint64_t slot(std::span<const Transmission> all, std::size_t i) const {
+    const auto earlier = std::ranges::count(all.first(i), all[i].peer, &Transmission::peer);
+    return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffff) << 8 |
+           static_cast<std::uint64_t>(earlier);
   }
 
-  void send(const Transmission& send) {
+  void send(const Transmission& send, std::uint64_t slot) {
     guarded(send.peer, [&](Peer& peer) {
       if (!peer.called) {
         peer.call_out = context_->createUnboundBuffer(&call_, sizeof(call_));
@@ -180,7 +191,7 @@ class GlooTransport final : public Transport {
       if (send.nbytes == 0) return;
       if (!peer.out)
         peer.out = context_->createUnboundBuffer(announced_bytes(buffer_), buffer_.nbytes());
-      peer.out->send(send.peer, slot_of_step(), send.offset, send.nbytes);
+      peer.out->send(send.peer, slot, send.offset, send.nbytes);
       ++peer.sends;
     });
   }
@@ -239,7 +250,8 @@ class GlooTransport final : public Transport {
   Call call_;
   std::uint64_t step_ = 0;
   Tensor buffer_;
-  Tensor slots_;  // received data to be added
+  Tensor slots_;         // received data to be added
+  std::vector<In> ins_;  // of the current step
   std::vector<const std::byte*> views_;
 };
 

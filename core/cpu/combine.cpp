@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/combine.h"
 
+#include <limits>
+
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -109,21 +111,59 @@ struct Elements<std::uint8_t> : Integers<std::uint8_t, std::uint8_t> {};
 
 // ---- the loop -----------------------------------------------------------------------------
 
-// `known` is the number of sources as a compile-time constant, or 0.
+// `count` elements of the sources from `at` on, combined by their tree.
+template <class T, CombineOp op>
+struct Tree {
+  using E = Elements<T>;
+  using Vector = typename E::Vector;
+  const CombineArgs& args;
+  std::int64_t at, count;
+
+  RINGLET_INLINE Vector joined(Vector a, Vector b) {
+    return op == CombineOp::max ? E::larger(a, b) : E::add(a, b);
+  }
+  __attribute__((always_inline)) Vector source(int k) const {
+    return E::read(static_cast<const T*>(args.sources[k]) + at, count);
+  }
+  /// At most 4 leaves: all sums in registers.
+  template <int begin, int end>
+  __attribute__((always_inline)) Vector of_leaves() const {
+    if constexpr (begin + 1 == end) {
+      return source(begin);
+    } else {
+      constexpr int middle = begin + (end - begin > 2 ? 2 : 1);
+      return joined(of_leaves<begin, middle>(), of_leaves<middle, end>());
+    }
+  }
+  /// Any sources: the top of the stack in registers.
+  __attribute__((always_inline)) Vector by_stack() const {
+    Vector below[std::numeric_limits<int>::digits], top = source(0);
+    int depth = 0;
+    for (int k = 1; k < args.count; ++k) {
+      int additions = args.additions_after(k);
+      const Vector next = source(k);
+      if (additions == 0) below[depth++] = top;
+      top = additions == 0 ? next : joined(top, next);
+      while (--additions > 0) top = joined(below[--depth], top);
+    }
+    return top;
+  }
+};
+
+// `known` is the number of leaves as a compile-time constant, or 0.
 template <class T, CombineOp op, int known>
 void run(const CombineArgs& args) {
   using E = Elements<T>;
-  const int count = known ? known : args.count;
-  T* out = static_cast<T*>(args.out);
-  const T* const* sources = reinterpret_cast<const T* const*>(args.sources);
   const auto combined = [&](std::int64_t i, std::int64_t n) __attribute__((always_inline)) {
-    auto v = E::read(sources[0] + i, n);
-    for (int k = 1; k < count; ++k) {
-      const auto next = E::read(sources[k] + i, n);
-      v = op == CombineOp::max ? E::larger(v, next) : E::add(v, next);
+    const Tree<T, op> tree{args, i, n};
+    typename E::Vector v;
+    if constexpr (known > 0) {
+      v = tree.template of_leaves<0, known>();
+    } else {
+      v = tree.by_stack();
     }
     if (args.scale != 1) v = E::scaled(v, args.scale);
-    E::write(out + i, n, v);
+    E::write(static_cast<T*>(args.out) + i, n, v);
   };
   std::int64_t i = 0;
   for (; i + E::kLanes <= args.n; i += E::kLanes) combined(i, E::kLanes);
@@ -133,7 +173,16 @@ void run(const CombineArgs& args) {
 template <class T>
 void run(const CombineArgs& args) {
   if (args.op == CombineOp::max) return run<T, CombineOp::max, 0>(args);
-  args.count == 2 ? run<T, CombineOp::sum, 2>(args) : run<T, CombineOp::sum, 0>(args);
+  switch (args.additions ? 0 : args.count) {
+    case 2:
+      return run<T, CombineOp::sum, 2>(args);
+    case 3:
+      return run<T, CombineOp::sum, 3>(args);
+    case 4:
+      return run<T, CombineOp::sum, 4>(args);
+    default:
+      return run<T, CombineOp::sum, 0>(args);
+  }
 }
 
 void combine(const CombineArgs& args, Device) {

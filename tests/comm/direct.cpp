@@ -22,7 +22,7 @@ TEST_CASE("three ranks, step by step") {
         Schedule{{{{2, 1}, {0, 1}}, {{2, 2}, {0, 0}}, Then::copy}});
 }
 
-TEST_CASE("direct reduce-scatter: piece r is whole at rank r, in rank order, after one step") {
+TEST_CASE("direct reduce-scatter: piece r is whole at rank r after one step") {
   for (int size = 1; size <= 6; ++size) {
     const auto schedules = schedules_of_all(size, Op::reduce_scatter, Algorithm::direct);
     const Values values = simulate(schedules, own_contributions(size, size));
@@ -34,7 +34,7 @@ TEST_CASE("direct reduce-scatter: piece r is whole at rank r, in rank order, aft
   }
 }
 
-TEST_CASE("direct all-reduce: two steps, 2 (n - 1) / n of the buffer, in rank order everywhere") {
+TEST_CASE("direct all-reduce: two steps, 2 (n - 1) / n of the buffer, whole everywhere") {
   for (int size = 1; size <= 6; ++size) {
     const auto schedules = schedules_of_all(size, Op::all_reduce, Algorithm::direct);
     const Values values = simulate(schedules, own_contributions(size, size));

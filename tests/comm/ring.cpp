@@ -98,7 +98,7 @@ TEST_CASE("a barrier tells every rank of every other in ceil(log2 n) steps") {
     for (std::size_t step = 0; step < steps; ++step) {
       const auto before = heard;
       for (std::size_t rank = 0; rank < heard.size(); ++rank)
-        for (const auto& [peer, piece] : schedules[rank][step].receives)
+        for (const auto& [peer, piece, node] : schedules[rank][step].receives)
           for (const int other : before[static_cast<std::size_t>(peer)])
             heard[rank].push_back(other);
     }

@@ -51,10 +51,10 @@ inline Values simulate(const std::vector<Schedule>& schedules, Values values) {
       sends += static_cast<int>(mine.sends.size());
       receives += static_cast<int>(mine.receives.size());
       std::vector<Value> arrived;
-      for (const auto& [peer, piece] : mine.receives) {
+      for (const auto& [peer, piece, node] : mine.receives) {
         REQUIRE(peer != rank);
         const auto& theirs = at(at(schedules, peer), step).sends;
-        REQUIRE(std::count(theirs.begin(), theirs.end(), Transfer{rank, piece}) == 1);
+        REQUIRE(std::count(theirs.begin(), theirs.end(), Transfer{rank, piece, node}) == 1);
         at(reads, peer).push_back({rank, piece, step});
         arrived.push_back(at(at(before, peer), piece));
         for (int other = 0; other < size; ++other)
@@ -78,7 +78,7 @@ inline Values simulate(const std::vector<Schedule>& schedules, Values values) {
     }
     REQUIRE(sends == receives);
     for (int rank = 0; rank < size; ++rank)
-      for (const auto& [peer, piece] : at(at(schedules, rank), step).receives)
+      for (const auto& [peer, piece, node] : at(at(schedules, rank), step).receives)
         for (const Read& read : at(reads, rank))
           if (read.piece == piece) CHECK(at(at(known, rank), read.reader) > read.step);
   }

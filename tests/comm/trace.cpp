@@ -54,7 +54,7 @@ TEST_CASE("the trace of direct collectives") {
                }) ==
         "collective 1: all_reduce (bf16, 48), direct, rank 0 of 3\n"
         "  step  send              receive           then\n"
-        "     0  1 -> 1, 32 B      0 <- 1, 32 B      add all, in rank order\n"
+        "     0  1 -> 1, 32 B      0 <- 1, 32 B      add all, by the tree\n"
         "        2 -> 2, 32 B      0 <- 2, 32 B\n"
         "     1  0 -> 1, 32 B      1 <- 1, 32 B      copy\n"
         "        0 -> 2, 32 B      2 <- 2, 32 B\n"

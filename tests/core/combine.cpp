@@ -66,6 +66,28 @@ TEST_CASE("an element's bits do not depend on its position, and out may be a sou
   }
 }
 
+TEST_CASE("sources are added by the tree over them") {
+  // Every order of these gives different bits.
+  const auto value = [](int k) {
+    return static_cast<float>(std::ldexp(1.0 + 0.37 * k, k * 7 % 24));
+  };
+  const auto sum = [&](const auto& self, int begin, int end) -> float {
+    if (begin + 1 == end) return value(begin);
+    int half = 1;
+    while (2 * half < end - begin) half *= 2;
+    return self(self, begin, begin + half) + self(self, begin + half, end);
+  };
+  for (const std::int64_t n : {1, 17, 64})
+    for (int count = 1; count <= 140; count += count < 34 ? 1 : 15) {
+      CAPTURE(count);
+      std::vector<Tensor> sources;
+      for (int k = 0; k < count; ++k) sources.push_back(full({n}, value(k)));
+      Tensor out = empty({n});
+      combine(out, sources);
+      for (const float got : out.to_vector()) REQUIRE(got == sum(sum, 0, count));
+    }
+}
+
 TEST_CASE("bf16 and f16 are added in f32 and rounded once") {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     // If the sum were rounded after each, the small addends would be lost.

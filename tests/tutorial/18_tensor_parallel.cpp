@@ -58,7 +58,7 @@ TEST_CASE("18 tensor parallel") {
             << "2 (n - 1) / n times each\n"
             << "ranks  kept  bytes sent  as computed  outputs unlike n products  unlike one\n";
   for (const int n : {2, 3, 4}) {
-    // The reference: one device computes n partial products and adds them in rank order.
+    // The reference: one device computes n partial products and adds them by a tree.
     const SliceStep expected = run_step({}, n);
     comm::launch(
         [&](const comm::Group& group) {

@@ -11,6 +11,7 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/without_link.h"
+#include "ringlet/core/ops/combine.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/core/threads/processors.h"
@@ -172,9 +173,10 @@ Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {
     values[d] = part(d);
     used[d] = recorder.leaves();
   });
-  Tensor sum = values[0].tensor().clone();
-  for (std::size_t d = 1; d < values.size(); ++d)
-    axpby(sum, 1, values[d].tensor().to(devices_[0]), 1);
+  std::vector<Tensor> parts;
+  for (const Variable& value : values) parts.push_back(value.tensor().to(devices_[0]));
+  Tensor sum = empty_like(parts[0]);
+  combine(sum, parts);
   take_average(sum);
   if (!autograd::grad_enabled()) return Variable(sum);
   // The inputs are the leaves that the devices' backwards write to.
@@ -302,7 +304,8 @@ std::vector<Replicas::Range> Replicas::reached() const {
   return ranges;
 }
 
-// Each device's thread adds up its part of every range, in the order of the devices.
+// The devices' sums meet in pairs, in the order of the tree over them (core/ops/sum_tree.h). On
+// CPUs each device's thread adds its part of every range.
 void Replicas::reduce() {
   const comm::DeviceClock::Scope timed(clock_.get(), devices_[0]);
   if (!replicas_.empty()) add_replicas();
@@ -313,22 +316,26 @@ void Replicas::add_replicas() {
   const std::vector<Range> ranges = reached();
   const bool shared = std::all_of(devices_.begin(), devices_.end(),
                                   [](Device d) { return d.type == DeviceType::cpu; });
-  const std::size_t parts = shared ? devices_.size() : 1;
-  on_devices([&](std::size_t d) {
-    if (d >= parts) return;
-    Tensor sum = seen_from(devices_[d], arena_->grad());
-    for (const Replica& replica : replicas_) {
-      const Tensor grad = seen_from(devices_[d], replica.grad);
-      for (const Range& range : ranges) {
-        const auto cut = [&](std::size_t part) {
-          return range.begin + (range.end - range.begin) * static_cast<std::int64_t>(part) /
-                                   static_cast<std::int64_t>(parts);
-        };
-        Tensor out = sum.slice(cut(d), cut(d + 1));
-        axpby(out, 1, grad.slice(cut(d), cut(d + 1)), 1);
-      }
+  const std::size_t devices = devices_.size(), parts = shared ? devices : 1;
+  const auto grad = [&](std::size_t d) { return d == 0 ? arena_->grad() : replicas_[d - 1].grad; };
+  // A part of the sum of device `to` += that of device `from`; by the thread of device `by`.
+  const auto add = [&](std::size_t to, std::size_t from, std::size_t by, std::size_t part) {
+    Tensor sum = seen_from(devices_[by], grad(to));
+    const Tensor other = seen_from(devices_[by], grad(from));
+    for (const Range& range : ranges) {
+      const auto cut = [&](std::size_t edge) {
+        return range.begin + (range.end - range.begin) * static_cast<std::int64_t>(edge) /
+                                 static_cast<std::int64_t>(parts);
+      };
+      Tensor out = sum.slice(cut(part), cut(part + 1));
+      axpby(out, 1, other.slice(cut(part), cut(part + 1)), 1);
     }
-  });
+  };
+  for (std::size_t apart = 1; apart < devices; apart *= 2)
+    on_devices([&](std::size_t d) {
+      for (std::size_t to = 0; to + apart < devices; to += 2 * apart)
+        if (shared || d == to) add(to, to + apart, d, shared ? d : 0);
+    });
   for (const Replica& replica : replicas_)
     for (const nn::Parameter& parameter : replica.parameters) parameter.zero_grad();
 }

@@ -1,11 +1,35 @@
 #include "ringlet/train/parallel/row_exchange.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/sum_tree.h"
 
 namespace ringlet::train {
+namespace {
+
+/// The sum of those that are defined, into one of them.
+Tensor add_by_tree(const std::vector<Tensor>& leaves) {
+  const int count = static_cast<int>(leaves.size());
+  std::vector<Tensor> waiting;
+  for (int leaf = 0; leaf < count; ++leaf) {
+    waiting.push_back(leaves[static_cast<std::size_t>(leaf)]);
+    for (int more = additions_after(leaf, count); more > 0; --more) {
+      const Tensor later = std::move(waiting.back());
+      waiting.pop_back();
+      Tensor& earlier = waiting.back();
+      if (!earlier.defined())
+        earlier = later;
+      else if (later.defined())
+        axpby(earlier, 1, later, 1);
+    }
+  }
+  return waiting.front();
+}
+
+}  // namespace
 
 RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool known,
                          const comm::Group& group)
@@ -45,23 +69,18 @@ void RowExchange::agree(const std::vector<std::int32_t>& mine, const comm::Group
 void RowExchange::finish(Tensor out, std::int64_t begin) {
   work_.wait();
   const std::int64_t columns = table_.size(1), end = begin + out.numel();
-  std::vector<bool> begun(static_cast<std::size_t>(table_.size(0)));
+  std::map<std::int32_t, std::vector<std::pair<std::size_t, std::int64_t>>> places;  // of a row
   std::int64_t next = 0;
-  for (const auto& of_rank : rows_) {
-    for (const std::int32_t row : of_rank) {
-      const Tensor value = gathered_[next++];
-      const std::int64_t start = row * columns;
-      const std::int64_t first = std::max(start, begin), last = std::min(start + columns, end);
-      if (first >= last) continue;
-      Tensor sum = out.slice(first - begin, last - begin);
-      const Tensor part = value.slice(first - start, last - start);
-      if (begun[static_cast<std::size_t>(row)]) {
-        axpby(sum, 1, part, 1);
-      } else {
-        sum.copy_(part);
-        begun[static_cast<std::size_t>(row)] = true;
-      }
-    }
+  for (std::size_t rank = 0; rank < rows_.size(); ++rank)
+    for (const std::int32_t row : rows_[rank]) places[row].emplace_back(rank, next++);
+  for (const auto& [row, of_row] : places) {
+    const std::int64_t start = row * columns;
+    const std::int64_t first = std::max(start, begin), last = std::min(start + columns, end);
+    if (first >= last) continue;
+    std::vector<Tensor> parts(rows_.size());  // undefined where a rank does not have the row
+    for (const auto& [rank, place] : of_row)
+      parts[rank] = gathered_[place].slice(first - start, last - start);
+    out.slice(first - begin, last - begin).copy_(add_by_tree(parts));
   }
 }
 

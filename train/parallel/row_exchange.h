@@ -13,9 +13,9 @@
 
 namespace ringlet::train {
 
-/// Ranks send the rows that they have written instead of the whole table. Each row is added in rank
-/// order, starting with the first rank that has it. This gives the bits of a dense sum: rows that a
-/// rank does not have are +0 there, and no gradient of an embedding is -0.
+/// Ranks send the rows that they have written instead of the whole table. Each row is added by the
+/// tree over the ranks (core/ops/sum_tree.h), without the ranks that do not have it. This gives the
+/// bits of a dense sum: such rows are +0 there, and no gradient of an embedding is -0.
 class RowExchange {
  public:
   /// Collective. `table` (V, C) f32 or f64 is this rank's; `rows` are those that are not zero, in

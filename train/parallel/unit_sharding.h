@@ -9,11 +9,12 @@ namespace ringlet::train {
 
 /// Rank r updates piece r of each unit. A shard size cuts the ranks into blocks of so many, which
 /// are replicas of each other; r is then the place in a block. Gradients are summed within a block
-/// first, then over the blocks. Edges are multiples of the norm block from the unit's start, so a
-/// small unit may leave some ranks without elements. All stages shard the optimizer state. From
-/// zero2 on gradients are sharded: a unit's are whole only from its first gradient until they are
-/// reduced. Under fsdp parameters are, too (see FullySharded). If a table is most of its unit and
-/// few of its rows have a gradient, all ranks send only those rows.
+/// first, then over the blocks: by the tree over all ranks if the size is a power of two.
+/// Edges are multiples of the norm block from the unit's start, so a small unit may leave some
+/// ranks without elements. All stages shard the optimizer state. From zero2 on gradients are
+/// sharded: a unit's are whole only from its first gradient until they are reduced. Under fsdp
+/// parameters are, too (see FullySharded). If a table is most of its unit and few of its rows have
+/// a gradient, all ranks send only those rows.
 class UnitSharding : public RankStrategy {
  public:
   /// `shard_size`: 0, all ranks, or a divisor of their number; else InputError.

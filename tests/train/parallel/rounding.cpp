@@ -1,5 +1,5 @@
 // The effect of the order of summation. `ring` adds a gradient's n parts in an order that depends
-// on its position, `direct` in rank order; all bounds below follow from that alone.
+// on its position, `direct` by a tree; all bounds below follow from that alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -5,10 +5,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "../results.h"
 #include "../words.h"
@@ -184,15 +186,27 @@ inline void add(Gradients& sum, const Gradients& more) {
   }
 }
 
+/// sum(n) = sum(the first ones, the largest power of two below n) + sum(the rest).
+inline Gradients sum_by_tree(std::span<const Gradients> parts) {
+  Gradients sum;
+  if (parts.size() == 1) {
+    add(sum, parts[0]);
+  } else {
+    const std::size_t half = std::bit_floor(parts.size() - 1);
+    sum = sum_by_tree(parts.first(half));
+    add(sum, sum_by_tree(parts.subspan(half)));
+  }
+  return sum;
+}
+
 /// Called before each update with the gradients of each rank (since the last sum), and after the
 /// last update with none.
 using Look = std::function<void(const Model&, train::Optimizer&, const std::vector<Gradients>&)>;
 
 /// The same training by n sequential ranks on one device. Each rank's gradients start from zero;
-/// then they are added in rank order, within blocks of `block` ranks first. Later reductions are
-/// summed separately and added.
+/// then they are added by the tree over ranks. Later reductions are summed separately and added.
 inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Look& look = {},
-                          DType dtype = DType::f32, std::size_t block = 1) {
+                          DType dtype = DType::f32) {
   Model model;
   model.encoder.transformer()->set_compute_dtype(dtype);
   train::AdamW optimizer(*model.loss, adamw());
@@ -212,13 +226,7 @@ inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Loo
         for (const nn::Parameter& parameter : model.loss->parameters())
           if (parameter.grad().defined()) mine[parameter.state().get()] = parameter.grad().clone();
       }
-      Gradients sum;
-      for (std::size_t first = 0; first < ranks.size(); first += block) {
-        Gradients of_block;
-        for (std::size_t rank = first; rank < first + block; ++rank) add(of_block, ranks[rank]);
-        add(sum, of_block);
-      }
-      add(total, sum);
+      add(total, sum_by_tree(ranks));
       begin = end;
       if (look && end == backwards.end()) look(model, optimizer, ranks);
     }

@@ -155,7 +155,7 @@ void check_ranks(int n, const How& how, const Trace& expected,
 
 }  // namespace
 
-TEST_CASE("n ranks have the bits of one device that adds n partial products in rank order") {
+TEST_CASE("n ranks have the bits of one device that adds n partial products by the tree") {
   for (const Architecture architecture : {Architecture::bert, Architecture::mpnet}) {
     for (const int n : grid({2, 3}, {4, 6, 12})) {
       const How how{architecture};
