@@ -111,6 +111,32 @@ TEST_CASE("the transfers that explain ring prints and draws give every rank ever
   }
 }
 
+TEST_CASE("explain tree prints every sum, the rank that adds it, and what ranks send") {
+  CHECK_EQ(run("explain tree --logical-ranks 8 -n 3").out,
+           "8 logical ranks on 3 ranks\n"
+           "sum                   added by\n"
+           "0-7                   each piece's owner\n"
+           "  0-3                 each piece's owner\n"
+           "    0-1               rank 0\n"
+           "      0               of rank 0\n"
+           "      1               of rank 0\n"
+           "    2-3               rank 1\n"
+           "      2               of rank 1\n"
+           "      3               of rank 1\n"
+           "  4-7                 each piece's owner\n"
+           "    4-5               each piece's owner\n"
+           "      4               of rank 1\n"
+           "      5               of rank 2\n"
+           "    6-7               rank 2\n"
+           "      6               of rank 2\n"
+           "      7               of rank 2\n"
+           "rank 0 has 0-1 and brings 0-1; it sends 1.333 times the buffer\n"
+           "rank 1 has 2-4 and brings 2-3, 4; it sends 2 times the buffer\n"
+           "rank 2 has 5-7 and brings 5, 6-7; it sends 2 times the buffer\n");
+  check_refused("explain tree --logical-ranks 2 -n 3",
+                "--logical-ranks 2: expected at least --ranks 3");
+}
+
 TEST_CASE("explain fsdp has the bytes of each strategy") {
   const Outcome outcome = run("explain fsdp --model mpnet-base -n 8");
   REQUIRE_EQ(outcome.code, 0);

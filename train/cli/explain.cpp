@@ -34,6 +34,17 @@ void explain_ring(const RingOptions& options) {
   fmt::print("{}", describe_ring(moves, options.ranks));
 }
 
+struct TreeOptions {
+  int ranks = 3, logical_ranks = 8;
+};
+
+void explain_tree(const TreeOptions& options) {
+  if (options.logical_ranks < options.ranks)
+    fail_input("--logical-ranks ", options.logical_ranks, ": expected at least --ranks ",
+               options.ranks);
+  fmt::print("{}", describe_tree(options.ranks, options.logical_ranks));
+}
+
 struct PipelineOptions {
   int stages = 4, chunks = 1, micro_batches = 8;
   train::PipelineKind kind = train::PipelineKind::one_f_one_b;
@@ -115,6 +126,15 @@ void add_ring(Command& explain) {
   command.run = [options] { explain_ring(*options); };
 }
 
+void add_tree(Command& explain) {
+  Command& command = explain.add_command(
+      "tree", "The sums over logical ranks, the same on any number of ranks, and who adds them");
+  const auto options = std::make_shared<TreeOptions>();
+  command.add("-n,--ranks", options->ranks, Range{1, 64}, "Ranks");
+  command.add("--logical-ranks", options->logical_ranks, Range{1, 64}, "Logical ranks");
+  command.run = [options] { explain_tree(*options); };
+}
+
 void add_pipeline(Command& explain) {
   Command& command = explain.add_command(
       "pipeline", "The computations of a pipeline's ranks in time, and how long they wait");
@@ -158,6 +178,7 @@ void add_explain(Command& program) {
   Command& command =
       program.add_command("explain", "Print what ranks exchange, and what each of them keeps");
   add_ring(command);
+  add_tree(command);
   add_pipeline(command);
   for (const train::Strategy strategy : {train::Strategy::ddp, train::Strategy::zero1,
                                          train::Strategy::zero2, train::Strategy::fsdp})

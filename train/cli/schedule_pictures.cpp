@@ -38,6 +38,33 @@ std::string describe_ring(const std::vector<Move>& moves, int ranks) {
                             static_cast<double>(moves.size()) / ranks / ranks);
 }
 
+std::string describe_tree(int ranks, int logical_ranks) {
+  const auto leaves = [](LeafRange range) {
+    return range.size() == 1 ? std::to_string(range.begin)
+                             : fmt::format("{}-{}", range.begin, range.end - 1);
+  };
+  std::string text =
+      fmt::format("{} logical ranks on {} ranks\n{:<22}added by\n", logical_ranks, ranks, "sum");
+  for (const auto& [range, depth, by] : comm::tree_sums(ranks, logical_ranks)) {
+    const std::string adds = by < 0 ? "each piece's owner" : fmt::format("rank {}", by);
+    text += fmt::format("{:<22}{}\n",
+                        std::string(2 * static_cast<std::size_t>(depth), ' ') + leaves(range),
+                        range.size() > 1 ? adds : "of " + adds);
+  }
+  const comm::Pieces pieces(static_cast<std::size_t>(ranks), comm::Piece{0, 1});
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<std::string> nodes;
+    for (const LeafRange node : comm::nodes_of_rank(rank, ranks, logical_ranks))
+      nodes.push_back(leaves(node));
+    const std::int64_t sent = comm::elements_sent(
+        comm::make_tree_schedule(comm::Op::all_reduce, rank, ranks, logical_ranks), pieces);
+    text += fmt::format("rank {} has {} and brings {}; it sends {:.4g} times the buffer\n", rank,
+                        leaves(leaves_of_rank(rank, ranks, logical_ranks)), fmt::join(nodes, ", "),
+                        static_cast<double>(sent) / ranks);
+  }
+  return text;
+}
+
 std::string draw_ring(const std::vector<Move>& moves, int ranks) {
   constexpr double kLeft = 80, kMargin = 30, kColumn = 50, kTop = 110, kStep = 44;
   const double width = std::max(train::svg::kNarrow, kLeft + kColumn * ranks + kMargin);

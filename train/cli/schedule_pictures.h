@@ -21,6 +21,10 @@ std::string describe_ring(const std::vector<comm::Move>& moves, int ranks);
 /// "✓" follows where the piece is complete.
 std::string draw_ring(const std::vector<comm::Move>& moves, int ranks);
 
+/// A line for each sum over `logical_ranks`, under the sum that it is a part of, with the rank that
+/// adds it. Then what each rank sends.
+std::string describe_tree(int ranks, int logical_ranks);
+
 /// A line for each rank, a cell for each unit of time: "F3" is the forward of micro-batch 3, "F3b"
 /// that of the second chunk; "-" continues a computation, "." waits. Then the bubble, the messages
 /// and the activations that ranks keep.
