@@ -36,6 +36,7 @@
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/attention.h"
 #include "ringlet/nn/clone.h"
+#include "ringlet/nn/containers.h"
 #include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/lora.h"

@@ -37,6 +37,9 @@ inline Variable relu(const Variable& x) { return unary(UnaryOp::relu, x); }
 inline Variable gelu(const Variable& x) { return unary(UnaryOp::gelu, x); }
 inline Variable square(const Variable& x) { return unary(UnaryOp::square, x); }
 inline Variable reciprocal(const Variable& x) { return unary(UnaryOp::reciprocal, x); }
+inline Variable sin(const Variable& x) { return unary(UnaryOp::sin, x); }
+inline Variable cos(const Variable& x) { return unary(UnaryOp::cos, x); }
+inline Variable log1p(const Variable& x) { return unary(UnaryOp::log1p, x); }
 
 Variable binary(BinaryOp op, const Variable& a, const Variable& b);
 inline Variable add(const Variable& a, const Variable& b) { return binary(BinaryOp::add, a, b); }
@@ -70,6 +73,14 @@ Variable operator-(double a, const Variable& b);
 
 /// condition (u8) ? a : b
 Variable where(const Tensor& condition, const Variable& a, const Variable& b);
+/// mask (u8) ? value : x
+inline Variable masked_fill(const Variable& x, const Tensor& mask, double value) {
+  return where(mask, scalar_like(value, x.tensor()), x);
+}
+/// x within [low, high], each perhaps infinite. The gradient is 0 at a bound, too, as in PyTorch.
+Variable clamp(const Variable& x, double low, double high);
+/// x sigmoid(x)
+inline Variable silu(const Variable& x) { return x * sigmoid(x); }
 /// Returns x itself if p is 0.
 Variable dropout(const Variable& x, const DropoutKey& key, const Tensor& positions = {});
 
@@ -80,6 +91,15 @@ Variable sum(const Variable& x, std::vector<int> axes = {}, bool keepdim = false
 Variable mean(const Variable& x, std::vector<int> axes = {}, bool keepdim = false);
 Variable max(const Variable& x, std::vector<int> axes = {}, bool keepdim = false);
 Variable min(const Variable& x, std::vector<int> axes = {}, bool keepdim = false);
+/// log of the sum of exp(x), without overflow
+Variable logsumexp(const Variable& x, std::vector<int> axes = {}, bool keepdim = false);
+/// The sum of squared deviations from the mean divided by n - correction; std is its root.
+Variable var(const Variable& x, std::vector<int> axes = {}, bool keepdim = false,
+             double correction = 1);
+Variable std(const Variable& x, std::vector<int> axes = {}, bool keepdim = false,
+             double correction = 1);
+/// Element i is the sum of the elements 0..i of `axis`.
+Variable cumsum(const Variable& x, int axis);
 
 // ---- the same elements: all but cast and to share storage -----------------------------------
 
@@ -112,6 +132,15 @@ Variable transpose(const Variable& x, int a = -2, int b = -1);
 Variable index_select(const Variable& x, int axis, const Tensor& index);
 /// out[.., j, ..] = x[.., index[.., j, ..], ..] at `axis`.
 Variable gather(const Variable& x, int axis, const Tensor& index);
+/// The elements of `axis` in order, as core's argsort() ranks them, and where they were.
+struct Sorted {
+  Variable values;
+  Tensor indices;  // i64
+};
+Sorted sort(const Variable& x, int axis = -1, bool descending = false);
+/// x (.., R, C) with zeros above the diagonal, or below it. `diagonal` moves it to the right.
+Variable tril(const Variable& x, std::int64_t diagonal = 0);
+Variable triu(const Variable& x, std::int64_t diagonal = 0);
 /// x with source[.., j, ..] added at [.., index[.., j, ..], ..] of `axis`, j ascending.
 Variable scatter_add(const Variable& x, int axis, const Tensor& index, const Variable& source);
 
@@ -159,12 +188,25 @@ Variable cosine_similarity(const Variable& a, const Variable& b, double eps = kC
 Variable cosine_similarity_matrix(const Variable& a, const Variable& b);
 /// x (.., C); weight and bias (C).
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias, double eps);
+/// x weight / sqrt(mean(x^2) + eps) along the last dimension, computed in f32 (f64); weight (C).
+Variable rms_norm(const Variable& x, const Variable& weight, double eps);
 /// layer_norm(residual + dropout(x)); `positions` (R, 2) i32 as for dropout(). `x_bias` (C), which
 /// may be undefined, is in x already (linear's open_bias). Backward computes its gradient.
 Variable residual_dropout_layer_norm(const Variable& x, const Variable& residual,
                                      const DropoutKey& key, const Tensor& positions,
                                      const Variable& weight, const Variable& bias, double eps,
                                      const Variable& x_bias = {});
+
+// ---- batches of sequences -------------------------------------------------------------------
+
+/// softmax(q k' / sqrt(D)) v of q (.., L, D), k (.., S, D) and v (.., S, E), for example (B, H, T,
+/// D). `mask` (u8, broadcast to (.., L, S)) is 1 where a query attends to a key; undefined: to all.
+/// `causal`: to keys 0..i alone from query i. A query that attends to none gets NaN, as in PyTorch.
+Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
+                                      bool causal = false, const Tensor& mask = {});
+/// Rotary position embedding (Su et al., 2021) of x (.., T, D), D even. The pair of elements i and
+/// i + D/2 at position t is rotated by t base^(-2i/D); Llama has the same pairs.
+Variable rotary_embedding(const Variable& x, double base = 10000);
 
 // ---- packed sentences -----------------------------------------------------------------------
 

@@ -36,6 +36,9 @@ RINGLET_HOST_DEVICE S apply(S x) {
   if constexpr (op == UnaryOp::sign) return x > S{0} ? S{1} : (x < S{0} ? S{-1} : S{0});
   if constexpr (op == UnaryOp::square) return x * x;
   if constexpr (op == UnaryOp::reciprocal) return S{1} / x;
+  if constexpr (op == UnaryOp::sin) return ::sin(x);
+  if constexpr (op == UnaryOp::cos) return ::cos(x);
+  if constexpr (op == UnaryOp::log1p) return ::log1p(x);
 }
 
 /// Arithmetic. Integers wrap around.

@@ -26,6 +26,21 @@ class LayerNorm final : public UnaryModule {
   double eps;
 };
 
+/// Over the last dimension, without a mean and a bias (Zhang and Sennrich, 2019).
+class RMSNorm final : public UnaryModule {
+ public:
+  explicit RMSNorm(std::int64_t size, double eps = 1e-6)
+      : weight(register_parameter("weight", ones({size}))), eps(eps) {}
+  const char* kind() const override { return "RMSNorm"; }
+  std::shared_ptr<Module> blank_copy(Cloner&) const override {
+    return std::make_shared<RMSNorm>(weight.size(0), eps);
+  }
+  Variable forward(const Variable& x) override { return autograd::rms_norm(x, weight, eps); }
+
+  Parameter weight;  // (size)
+  double eps;
+};
+
 /// Dropout, counted by position: the mask depends on the seed, the training step, this module's
 /// site in the model and each row's id. It is the same on every rank and device.
 class Dropout final : public Layer<Dropout> {

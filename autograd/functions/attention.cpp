@@ -1,5 +1,7 @@
-// Attention and pooling of packed sentences, with gradients.
+// Attention of packed sentences, their pooling, and attention of batches, with gradients.
 #include "ringlet/autograd/functions.h"
+
+#include <cmath>
 
 #include "ringlet/autograd/node.h"
 
@@ -30,6 +32,33 @@ Variable pooling(PoolingMode mode, const Variable& x, const Tensor& cu_seqlens,
     grads[0].set(ringlet::pooling_backward(mode, grad, argmax, cu_seqlens, tokens, dtype, lengths));
   };
   return record("pooling", out.y, {x}, std::move(backward));
+}
+
+Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
+                                      bool causal, const Tensor& mask) {
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  Variable scores = matmul(q * scale, k, {.trans_b = true});  // (.., L, S)
+  const auto keep = [&](const Tensor& attended) {
+    scores = where(attended, scores, scalar_like(-INFINITY, scores.tensor()));
+  };
+  if (mask) keep(mask);
+  if (causal) keep(lower_triangle(q.size(-2), k.size(-2), 0, q.device()));
+  return matmul(softmax(scores), v);
+}
+
+Variable rotary_embedding(const Variable& x, double base) {
+  const std::int64_t half = x.size(-1) / 2;
+  RINGLET_CHECK(half > 0 && x.size(-1) == 2 * half, "[rotary_embedding] the last dimension of ",
+                x.shape(), " is not even");
+  const auto count = [&](std::int64_t n) {
+    return arange(0, static_cast<double>(n), 1, DType::f64, x.device());
+  };
+  const Tensor rate = ringlet::exp(count(half) * (-std::log(base) / static_cast<double>(half)));
+  const Tensor angle = count(x.size(-2)).view({-1, 1}) * rate;  // (T, half)
+  const Variable cosine = ringlet::cos(angle).to(x.dtype()),
+                 sine = ringlet::sin(angle).to(x.dtype());
+  const Variable first = narrow(x, -1, 0, half), second = narrow(x, -1, half, half);
+  return concat({first * cosine - second * sine, second * cosine + first * sine}, -1);
 }
 
 }  // namespace ringlet::autograd

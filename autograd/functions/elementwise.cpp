@@ -12,7 +12,8 @@ namespace ringlet::autograd {
 namespace {
 
 bool saves_input(UnaryOp op) {
-  return op == UnaryOp::abs || op == UnaryOp::log || op == UnaryOp::gelu || op == UnaryOp::square;
+  return op == UnaryOp::abs || op == UnaryOp::log || op == UnaryOp::gelu || op == UnaryOp::square ||
+         op >= UnaryOp::sin;
 }
 bool saves_nothing(UnaryOp op) { return op == UnaryOp::neg || op == UnaryOp::sign; }
 
@@ -32,6 +33,9 @@ Tensor unary_gradient(UnaryOp op, const Tensor& grad, const Tensor& saved) {
   if (op == UnaryOp::sign) return zeros_like(grad);
   if (op == UnaryOp::square) return mul(grad, scale(saved, 2));
   if (op == UnaryOp::reciprocal) return neg(mul(grad, square(saved)));
+  if (op == UnaryOp::sin) return mul(grad, ringlet::cos(saved));
+  if (op == UnaryOp::cos) return neg(mul(grad, ringlet::sin(saved)));
+  if (op == UnaryOp::log1p) return div(grad, add(saved, scalar(1)));
   fail("[", name(op), "] has no gradient");
 }
 
@@ -150,6 +154,12 @@ Variable where(const Tensor& condition, const Variable& a, const Variable& b) {
   };
   return record("where", ringlet::where(condition, a.tensor(), b.tensor()), {a, b},
                 std::move(backward));
+}
+
+Variable clamp(const Variable& x, double low, double high) {
+  const Tensor least = scalar_like(low, x.tensor()), most = scalar_like(high, x.tensor());
+  const Tensor inside = mul(gt(x.tensor(), least), lt(x.tensor(), most));
+  return where(inside, x, minimum(maximum(x.tensor(), least), most));
 }
 
 Variable dropout(const Variable& x, const DropoutKey& key, const Tensor& positions) {

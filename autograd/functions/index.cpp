@@ -140,6 +140,19 @@ Variable gather(const Variable& x, int axis, const Tensor& index) {
                 add_selected(scatter_add_, x, axis, index));
 }
 
+Sorted sort(const Variable& x, int axis, bool descending) {
+  const Tensor indices = argsort(x.tensor(), axis, descending);
+  return {gather(x, axis, indices), indices};
+}
+
+Variable tril(const Variable& x, std::int64_t diagonal) {
+  return where(lower_triangle(x.size(-2), x.size(-1), diagonal, x.device()), x,
+               scalar_like(0, x.tensor()));
+}
+Variable triu(const Variable& x, std::int64_t diagonal) {
+  return masked_fill(x, lower_triangle(x.size(-2), x.size(-1), diagonal - 1, x.device()), 0);
+}
+
 Variable scatter_add(const Variable& x, int axis, const Tensor& index, const Variable& source) {
   return record("scatter_add", ringlet::scatter_add(x.tensor(), axis, index, source.tensor()),
                 {x, source}, [axis, index = Saved(index)](const Tensor& grad, Gradients& grads) {

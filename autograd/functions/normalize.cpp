@@ -41,6 +41,12 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
   return record("layer_norm", out.y, {x, weight, bias}, std::move(backward));
 }
 
+Variable rms_norm(const Variable& x, const Variable& weight, double eps) {
+  const Variable wide = cast(x, parameter_dtype(x.dtype()));
+  const Variable scaled = wide * rsqrt(mean(square(wide), {-1}, true) + eps);
+  return cast(scaled * weight, x.dtype());
+}
+
 Variable residual_dropout_layer_norm(const Variable& x, const Variable& residual,
                                      const DropoutKey& key, const Tensor& positions,
                                      const Variable& weight, const Variable& bias, double eps,

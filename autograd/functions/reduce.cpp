@@ -1,6 +1,7 @@
 // Reductions, with their gradients.
 #include "ringlet/autograd/functions.h"
 
+#include <cmath>
 #include <utility>
 
 #include "ringlet/autograd/node.h"
@@ -40,6 +41,37 @@ Variable max(const Variable& x, std::vector<int> axes, bool keepdim) {
 }
 Variable min(const Variable& x, std::vector<int> axes, bool keepdim) {
   return reduce(ReduceOp::min, x, std::move(axes), keepdim);
+}
+
+Variable logsumexp(const Variable& x, std::vector<int> axes, bool keepdim) {
+  const Tensor largest = ringlet::max(x.tensor(), axes, true);
+  const Tensor finite = lt(ringlet::abs(largest), scalar_like(INFINITY, largest));
+  const Tensor shift = ringlet::where(finite, largest, scalar_like(0, largest));
+  const Tensor wide =
+      add(ringlet::log(ringlet::sum(ringlet::exp(sub(x.tensor(), shift)), axes, true)), shift);
+  const Tensor y = keepdim ? wide : ringlet::max(wide, axes);
+  return record(
+      "logsumexp", y, {x},
+      [x = Saved(x), wide = Saved(wide)](const Tensor& grad, Gradients& grads) {
+        const Tensor& sums = wide.tensor(grads);
+        grads[0].set(mul(ringlet::exp(sub(x.tensor(grads), sums)), grad.view(sums.shape())));
+      });
+}
+
+Variable var(const Variable& x, std::vector<int> axes, bool keepdim, double correction) {
+  const Variable average = mean(x, axes, true);
+  const auto n = static_cast<double>(x.numel()) / static_cast<double>(average.numel());
+  return sum(square(x - average), std::move(axes), keepdim) / (n - correction);
+}
+Variable std(const Variable& x, std::vector<int> axes, bool keepdim, double correction) {
+  return sqrt(var(x, std::move(axes), keepdim, correction));
+}
+
+Variable cumsum(const Variable& x, int axis) {
+  return record("cumsum", ringlet::cumsum(x.tensor(), axis), {x},
+                [axis](const Tensor& grad, Gradients& grads) {
+                  grads[0].set(ringlet::cumsum(grad, axis, /*reverse=*/true));
+                });
 }
 
 }  // namespace ringlet::autograd

@@ -138,6 +138,9 @@ RINGLET_INLINE V apply(V x) {
   if constexpr (op == UnaryOp::sign) return x > V{} ? V{} + 1 : (x < V{} ? V{} - 1 : V{});
   if constexpr (op == UnaryOp::square) return x * x;
   if constexpr (op == UnaryOp::reciprocal) return 1 / x;
+  if constexpr (op == UnaryOp::sin) return sin(x);
+  if constexpr (op == UnaryOp::cos) return cos(x);
+  if constexpr (op == UnaryOp::log1p) return log1p(x);
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 // exp, log, erf and tanh on vectors, and functions derived from them. Floats use polynomials. Their
 // error bounds, in ulp (the distance to the next float), are checked by tests/core/simd_math.cpp.
-// Doubles call the C library lane by lane.
+// Doubles, and all sines, cosines and log1p, call the C library lane by lane.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
@@ -49,10 +49,6 @@ RINGLET_INLINE f32x16 exp_below_88(f32x16 x) {
   // k is in [-126, 127]; the bits above it are shifted out.
   const f32x16 power = bits_as<f32x16>((bits_as<i32x16>(parts.shifted) + 127) << 23);
   return lowest > x ? f32x16{} : parts.of_r * power;
-}
-RINGLET_INLINE f64x8 exp_below_88(f64x8 x) {
-  for (int i = 0; i < 8; ++i) x[i] = ::exp(x[i]);
-  return x;
 }
 
 /// Natural logarithm, within 2 ulp for x > 0; -infinity at 0, NaN below.
@@ -106,16 +102,23 @@ RINGLET_INLINE f32x16 tanh(f32x16 x) {
   return a < 0.625f ? near : (x < 0.0f ? -far : far);
 }
 
-#define RINGLET_LANEWISE(name, function)               \
-  RINGLET_INLINE f64x8 name(f64x8 x) {                 \
-    f64x8 r{};                                         \
-    for (int i = 0; i < 8; ++i) r[i] = function(x[i]); \
-    return r;                                          \
+#define RINGLET_LANEWISE(V, lanes, name, function)         \
+  RINGLET_INLINE V name(V x) {                             \
+    for (int i = 0; i < lanes; ++i) x[i] = function(x[i]); \
+    return x;                                              \
   }
-RINGLET_LANEWISE(exp, ::exp)
-RINGLET_LANEWISE(log, ::log)
-RINGLET_LANEWISE(erf, ::erf)
-RINGLET_LANEWISE(tanh, ::tanh)
+RINGLET_LANEWISE(f64x8, 8, exp, ::exp)
+RINGLET_LANEWISE(f64x8, 8, exp_below_88, ::exp)
+RINGLET_LANEWISE(f64x8, 8, log, ::log)
+RINGLET_LANEWISE(f64x8, 8, erf, ::erf)
+RINGLET_LANEWISE(f64x8, 8, tanh, ::tanh)
+RINGLET_LANEWISE(f64x8, 8, sin, ::sin)
+RINGLET_LANEWISE(f64x8, 8, cos, ::cos)
+RINGLET_LANEWISE(f64x8, 8, log1p, ::log1p)
+/// The C library's, within 2 ulp at every argument.
+RINGLET_LANEWISE(f32x16, 16, sin, ::sinf)
+RINGLET_LANEWISE(f32x16, 16, cos, ::cosf)
+RINGLET_LANEWISE(f32x16, 16, log1p, ::log1pf)
 #undef RINGLET_LANEWISE
 
 /// Floats: within 6 ulp. exp has 2, the sum and the quotient half an ulp each, and a power of 2 in

@@ -48,7 +48,10 @@ const char* name(UnaryOp op) {
                                     "gelu_derivative",
                                     "sign",
                                     "square",
-                                    "reciprocal"};
+                                    "reciprocal",
+                                    "sin",
+                                    "cos",
+                                    "log1p"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(kLastUnaryOp) + 1);
   return kNames[static_cast<std::size_t>(op)];
 }

@@ -24,9 +24,12 @@ enum class UnaryOp {
   gelu_derivative,
   sign,
   square,
-  reciprocal
+  reciprocal,
+  sin,
+  cos,
+  log1p
 };
-inline constexpr UnaryOp kLastUnaryOp = UnaryOp::reciprocal;
+inline constexpr UnaryOp kLastUnaryOp = UnaryOp::log1p;
 /// New functions precede the comparisons, which stay last.
 enum class BinaryOp { add, sub, mul, div, pow, maximum, minimum, eq, ne, lt, le, gt, ge };
 inline constexpr BinaryOp kFirstComparison = BinaryOp::eq, kLastBinaryOp = BinaryOp::ge;
@@ -108,6 +111,10 @@ inline Tensor gelu(const Tensor& x) { return unary(UnaryOp::gelu, x); }
 inline Tensor sign(const Tensor& x) { return unary(UnaryOp::sign, x); }
 inline Tensor square(const Tensor& x) { return unary(UnaryOp::square, x); }
 inline Tensor reciprocal(const Tensor& x) { return unary(UnaryOp::reciprocal, x); }
+inline Tensor sin(const Tensor& x) { return unary(UnaryOp::sin, x); }
+inline Tensor cos(const Tensor& x) { return unary(UnaryOp::cos, x); }
+/// log(1 + x), also near 0 as exact as log elsewhere
+inline Tensor log1p(const Tensor& x) { return unary(UnaryOp::log1p, x); }
 
 inline Tensor add(const Tensor& a, const Tensor& b) { return binary(BinaryOp::add, a, b); }
 inline Tensor sub(const Tensor& a, const Tensor& b) { return binary(BinaryOp::sub, a, b); }

@@ -1,7 +1,11 @@
 #include "ringlet/core/ops/index.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "ringlet/core/ops/axis_sizes.h"
 #include "ringlet/core/ops/checks.h"
+#include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet {
 
@@ -120,6 +124,55 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
   Tensor out = x.clone();
   scatter_add_(out, axis, index, source);
   return out;
+}
+
+// ---- positions ------------------------------------------------------------------------------
+
+Tensor lower_triangle(std::int64_t rows, std::int64_t columns, std::int64_t diagonal,
+                      Device device) {
+  const auto from = [&](std::int64_t first, std::int64_t count) {
+    const auto start = static_cast<double>(first);
+    return arange(start, start + static_cast<double>(count), 1, DType::i64, device);
+  };
+  return le(from(0, columns), from(diagonal, rows).view({rows, 1}));
+}
+
+Tensor one_hot(const Tensor& ids, std::int64_t classes) {
+  const Tensor all = arange(0, static_cast<double>(classes), 1, ids.dtype(), ids.device());
+  return eq(ids.view(ids.shape().inserted(ids.dim(), 1)), all).to(DType::i64);
+}
+
+namespace {
+
+template <class T>
+Tensor sorted_indices(const Tensor& x, int axis, bool descending) {
+  const AxisSizes sizes(x.shape(), axis);
+  const std::vector<T> values = x.to_vector<T>();
+  Tensor out = empty(x.shape(), DType::i64, Device{});
+  auto* const indices = out.mutable_data<std::int64_t>();
+  std::vector<std::int64_t> order(static_cast<std::size_t>(sizes.n));
+  for (std::int64_t line = 0; line < sizes.outer * sizes.inner; ++line) {
+    const std::int64_t first = line / sizes.inner * sizes.n * sizes.inner + line % sizes.inner;
+    const auto value = [&](std::int64_t i) {
+      return values[static_cast<std::size_t>(first + i * sizes.inner)];
+    };
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+      const T a = value(descending ? j : i), b = value(descending ? i : j);
+      return a < b || (b != b && a == a);
+    });
+    for (std::size_t i = 0; i < order.size(); ++i)
+      indices[first + static_cast<std::int64_t>(i) * sizes.inner] = order[i];
+  }
+  return out.to(x.device());
+}
+
+}  // namespace
+
+Tensor argsort(const Tensor& x, int axis, bool descending) {
+  axis = x.shape().index(axis);
+  return is_floating(x.dtype()) ? sorted_indices<double>(x, axis, descending)
+                                : sorted_indices<std::int64_t>(x, axis, descending);
 }
 
 }  // namespace ringlet

@@ -103,4 +103,16 @@ void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& sour
 /// The same, on a copy of x.
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
 
+// ---- positions --------------------------------------------------------------------------------
+
+/// u8 (rows, columns): 1 where column <= row + diagonal. A square one is a causal mask.
+Tensor lower_triangle(std::int64_t rows, std::int64_t columns, std::int64_t diagonal = 0,
+                      Device device = default_device());
+/// ids, i32 or i64 -> (.., classes) i64: 1 at the id, else 0. An id outside [0, classes) has only
+/// 0.
+Tensor one_hot(const Tensor& ids, std::int64_t classes);
+/// i64, of x's shape: which element of `axis` comes first, second, … Equal elements keep their
+/// order; NaN is the largest, as in PyTorch. Sorted by the host, which waits for a GPU.
+Tensor argsort(const Tensor& x, int axis = -1, bool descending = false);
+
 }  // namespace ringlet

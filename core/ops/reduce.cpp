@@ -4,6 +4,7 @@
 
 #include "ringlet/core/ops/axis_sizes.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/index.h"
 
 namespace ringlet {
 
@@ -67,6 +68,17 @@ Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim)
   Shape shape = out.shape();
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) shape = shape.without(*axis);
   return out.view(shape);
+}
+
+Tensor cumsum(const Tensor& x, int axis, bool reverse) {
+  if (x.dtype() == DType::bf16) return cumsum(x.to(DType::f32), axis, reverse).to(DType::bf16);
+  Tensor out = x;
+  const std::int64_t n = x.size(axis);
+  for (std::int64_t distance = 1; distance < n; distance *= 2) {
+    const Tensor part = narrow(out, axis, reverse ? distance : 0, n - distance);
+    out = add(out, pad(part, axis, reverse ? 0 : distance, reverse ? distance : 0));
+  }
+  return out;
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {

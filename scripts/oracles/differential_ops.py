@@ -316,8 +316,9 @@ def correlation(case, function):
     return peer
 
 
-ELEMENTWISE = ("neg", "abs", "exp", "log", "sqrt", "rsqrt", "sigmoid", "relu", "square", "reciprocal")
-OPS = {name: partial(unary, function=getattr(torch, name), positive=name in ("log", "sqrt", "rsqrt"))
+ELEMENTWISE = ("neg", "abs", "exp", "log", "sqrt", "rsqrt", "sigmoid", "relu", "square", "reciprocal",
+               "sin", "cos", "log1p")
+OPS = {name: partial(unary, function=getattr(torch, name), positive=name in ("log", "sqrt", "rsqrt", "log1p"))
        for name in ELEMENTWISE}
 OPS |= {name: partial(binary, function=getattr(torch, name))
         for name in ("add", "sub", "mul", "div", "pow", "maximum", "minimum")}

@@ -29,7 +29,8 @@ def differentiate(o, case, function, inputs, **extra):
 def elementwise(o):
     functions = {"neg": torch.neg, "abs": torch.abs, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt,
                  "rsqrt": torch.rsqrt, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu,
-                 "gelu": F.gelu, "sign": torch.sign, "square": torch.square, "reciprocal": torch.reciprocal}
+                 "gelu": F.gelu, "sign": torch.sign, "square": torch.square, "reciprocal": torch.reciprocal,
+                 "sin": torch.sin, "cos": torch.cos, "log1p": torch.log1p}
     for name, function in functions.items():
         # PyTorch's gelu overflows before it halves, and its vector code turns infinity into NaN.
         values = [x for x in WIDE if not abs(x) > 1e38] if name == "gelu" else WIDE

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from transformers import get_constant_schedule_with_warmup, get_cosine_schedule_with_warmup
 from transformers import get_linear_schedule_with_warmup
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from oracle import Oracle, cu_seqlens, f64, i32, i64, split_rows
@@ -294,11 +295,75 @@ def powers_and_padding(o):
                         axis=i64(axis))
 
 
+def research_ops(o):
+    """Behind all others, like powers_and_padding: ops, losses and layers of decoders."""
+    wide = torch.cat([torch.linspace(-12, 12, 49, dtype=torch.float32).double(), o.randn(11, scale=1e4)])
+    for name, function, x in (("sin", torch.sin, wide), ("cos", torch.cos, wide), ("silu", F.silu, o.randn(60, scale=5.0)),
+                              ("log1p", torch.log1p, torch.cat([o.uniform(-0.9, 9, 40), o.randn(20, scale=1e-5)]))):
+        o.differentiate(f"{name}.values", function, {"x": x})
+    for label, (low, high) in {"both": (-0.5, 0.75), "low": (0.25, math.inf), "high": (-math.inf, -0.25)}.items():
+        x = torch.cat([o.randn(20), f64([-0.5, 0.75, 0.25, -0.25])])
+        o.differentiate(f"clamp.{label}", lambda x: x.clamp(low, high), {"x": x}, low=low, high=high)
+    mask = o.integers(2, 4, 5).bool()
+    o.differentiate("masked_fill.value", lambda x: x.masked_fill(mask, -2.5), {"x": o.randn(3, 4, 5)}, mask=mask,
+                    value=-2.5)
+    functions = {"logsumexp": lambda x, axes, k: x.logsumexp(axes, k), "var": lambda x, axes, k: x.var(axes, keepdim=k),
+                 "std": lambda x, axes, k: x.std(axes, correction=0, keepdim=k)}
+    for name, function in functions.items():
+        for axes in ((-1,), (0, 2), (0, 1, 2)):
+            for keepdim in (False, True):
+                label = "_".join(str(axis).replace("-", "m") for axis in axes)
+                o.differentiate(f"{name}.axes_{label}{'_keepdim' if keepdim else ''}",
+                                lambda x: function(x, axes, keepdim), {"x": o.randn(3, 4, 5, scale=3.0)}, axes=i64(axes),
+                                keepdim=torch.tensor(keepdim))
+    for axis in (0, 1, 2):
+        o.differentiate(f"cumsum.axis_{axis}", lambda x: x.cumsum(axis), {"x": o.randn(3, 7, 5)}, axis=i64(axis))
+        for descending in (False, True):
+            x = (o.randn(3, 9, 5) * 2).round() / 2  # with ties
+            values, indices = x.sort(dim=axis, descending=descending, stable=True)
+            label = f"sort.axis_{axis}{'_descending' if descending else ''}"
+            o.differentiate(label, lambda x: x.gather(axis, indices), {"x": x}, axis=i64(axis),
+                            descending=torch.tensor(descending), indices=indices)
+            assert torch.equal(values.float(), o.tensors[label + "/y"])
+    for diagonal in (-2, 0, 1):
+        for name, function in (("tril", torch.tril), ("triu", torch.triu)):
+            o.differentiate(f"{name}.{diagonal}", lambda x: function(x, diagonal), {"x": o.randn(2, 4, 5)},
+                            diagonal=i64(diagonal))
+    ids = o.integers(6, 3, 4)
+    o.add("one_hot.ids", ids=ids, y=F.one_hot(ids, 6), classes=i64(6))
+
+
+def research_layers(o):
+    labels = i64([2, 0, -100, 1, 2, -100])
+    for label, ignored, smoothing in (("ignored", -100, 0.0), ("smoothed", -100, 0.1), ("other", 2, 0.3)):
+        of = labels if ignored < 0 else labels.clamp(0)
+        o.differentiate(f"cross_entropy_options.{label}",
+                        lambda x: F.cross_entropy(x, of, ignore_index=ignored, label_smoothing=smoothing),
+                        {"x": o.randn(6, 3, scale=3.0)}, labels=of, ignore_index=i64(ignored), label_smoothing=smoothing)
+    logits = torch.cat([o.randn(30, scale=4.0), f64([0.0, -200.0, 200.0])])
+    o.differentiate("binary_cross_entropy_with_logits.mean", F.binary_cross_entropy_with_logits,
+                    {"x": logits, "targets": o.uniform(0, 1, 33)})
+    rows = {name: F.log_softmax(o.randn(5, 7).float(), -1).double() for name in ("x", "target")}
+    o.differentiate("kl_div.rows", lambda x, t: F.kl_div(x, t, reduction="batchmean", log_target=True), rows)
+    o.differentiate("rms_norm.rows", lambda x, w: F.rms_norm(x, w.shape, w, 1e-6),
+                    {"x": o.randn(2, 5, 24), "weight": o.randn(24)}, eps=1e-6)
+    mask = torch.eye(5, 7).bool() | o.integers(2, 2, 1, 5, 7).bool()
+    for label, causal, of in (("all", False, None), ("causal", True, None), ("mask", False, mask)):
+        o.differentiate(f"scaled_dot_product_attention.{label}",
+                        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=of, is_causal=causal),
+                        {"q": o.randn(2, 3, 5, 8), "k": o.randn(2, 3, 7, 8), "v": o.randn(2, 3, 7, 4)},
+                        causal=torch.tensor(causal), **({} if of is None else {"mask": of}))
+    rates = 1 / 10000 ** (torch.arange(0, 8, 2, dtype=torch.float64) / 8)
+    angles = torch.outer(torch.arange(9, dtype=torch.float64), rates).repeat(1, 2)
+    o.differentiate("rotary_embedding.llama", lambda x: apply_rotary_pos_emb(x, x, angles.cos()[None], angles.sin()[None])[0],
+                    {"x": o.randn(2, 2, 9, 8)})
+
+
 def main():
     o = Oracle(seed=1)
     for family in (elementwise_binary, elementwise_unary, comparisons, casts, matrix_products, reductions,
                    normalisations, lookups, shape_changes, convolutions, losses, pooling, attentions,
-                   optimizers, schedules, powers_and_padding):
+                   optimizers, schedules, powers_and_padding, research_ops, research_layers):
         family(o)
     o.save("ops.safetensors")
 

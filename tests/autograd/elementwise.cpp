@@ -9,11 +9,12 @@ using namespace ringlet::autograd;
 
 TEST_CASE("gradients of unary functions") {
   for (UnaryOp op : {UnaryOp::neg, UnaryOp::abs, UnaryOp::exp, UnaryOp::tanh, UnaryOp::sigmoid,
-                     UnaryOp::relu, UnaryOp::gelu, UnaryOp::square}) {
+                     UnaryOp::relu, UnaryOp::gelu, UnaryOp::square, UnaryOp::sin, UnaryOp::cos}) {
     CAPTURE(static_cast<int>(op));
     CHECK_GRADIENTS([&](const Inputs& in) { return unary(op, in[0]); }, input({3, 5}, -2, 2));
   }
-  for (UnaryOp op : {UnaryOp::log, UnaryOp::sqrt, UnaryOp::rsqrt, UnaryOp::reciprocal}) {
+  for (UnaryOp op :
+       {UnaryOp::log, UnaryOp::sqrt, UnaryOp::rsqrt, UnaryOp::reciprocal, UnaryOp::log1p}) {
     CAPTURE(static_cast<int>(op));
     CHECK_GRADIENTS([&](const Inputs& in) { return unary(op, in[0]); }, input({7}, 0.5, 3));
   }
@@ -63,6 +64,22 @@ TEST_CASE("gradients of where and of scalar factors") {
   CHECK_GRADIENTS([&](const Inputs& in) { return where(condition, in[0], in[1]); }, input({2, 3}),
                   input({}));
   CHECK_GRADIENTS([](const Inputs& in) { return (in[0] * 3 - 2) / 7; }, input({4}));
+}
+
+TEST_CASE("gradients of functions composed of others") {
+  const Tensor mask = tensor<std::uint8_t>({1, 0, 1, 1}, {4});
+  CHECK_GRADIENTS([&](const Inputs& in) { return masked_fill(silu(in[0]), mask, 3); },
+                  input({3, 4}, -2, 2));
+  CHECK_GRADIENTS([](const Inputs& in) { return clamp(in[0], -0.5, INFINITY); }, input({9}));
+  for (const std::vector<int>& axes : {std::vector<int>{}, {0, 2}}) {
+    CHECK_GRADIENTS([&](const Inputs& in) { return logsumexp(in[0], axes); }, input({2, 3, 4}));
+    CHECK_GRADIENTS([&](const Inputs& in) { return autograd::std(in[0], axes, true); },
+                    input({2, 3, 4}));
+  }
+  CHECK_GRADIENTS([](const Inputs& in) { return cumsum(in[0], 1); }, input({2, 5, 3}));
+  CHECK_GRADIENTS([](const Inputs& in) { return sort(in[0], 0, true).values; }, input({5, 3}));
+  CHECK_GRADIENTS([](const Inputs& in) { return tril(in[0], 1) * triu(in[0], -1); },
+                  input({2, 4, 3}));
 }
 
 TEST_CASE("gradients of reductions") {

@@ -124,6 +124,16 @@ TEST_CASE("gradients of layer_norm") {
   }
 }
 
+TEST_CASE("gradients of RMSNorm, rotary embedding and attention of batches") {
+  CHECK_GRADIENTS([](const Inputs& in) { return rms_norm(in[0], in[1], 1e-3); }, input({3, 7}),
+                  input({7}));
+  const auto attend = [](const Inputs& in) {
+    return scaled_dot_product_attention(rotary_embedding(in[0]), rotary_embedding(in[1]), in[2],
+                                        /*causal=*/true);
+  };
+  CHECK_GRADIENTS(attend, input({2, 2, 5, 4}), input({2, 2, 5, 4}), input({2, 2, 5, 3}));
+}
+
 TEST_CASE("gradients of residual_dropout_layer_norm, dropout on and off") {
   for (float p : {0.0f, 0.4f}) {
     const auto f = [&](const Inputs& in) {

@@ -57,6 +57,18 @@ TEST_CASE("element-wise functions and reductions are PyTorch's, and so are their
         of("neg", UnaryOp::neg, 1, 1),
         of("square", UnaryOp::square, 2, 3),
         of("reciprocal", UnaryOp::reciprocal, 2, 5),
+        of("sin", UnaryOp::sin, 4, 5),
+        of("cos", UnaryOp::cos, 4, 5),
+        of("log1p", UnaryOp::log1p, 5, 4),
+        Row{"silu", [](const Case& c) { return silu(c.leaf("x")); }, 9, 20},
+        Row{"clamp",
+            [](const Case& c) { return clamp(c.leaf("x"), c.number("low"), c.number("high")); }, 0,
+            0},
+        Row{"masked_fill",
+            [](const Case& c) {
+              return masked_fill(c.leaf("x"), c.tensor("mask"), c.number("value"));
+            },
+            0, 0},
         of("add", BinaryOp::add),
         of("sub", BinaryOp::sub),
         of("mul", BinaryOp::mul),
@@ -72,6 +84,30 @@ TEST_CASE("element-wise functions and reductions are PyTorch's, and so are their
             [](const Case& c) { return where(c.tensor("condition"), c.leaf("a"), c.leaf("b")); }, 0,
             with_terms(3)}})
     check(row);
+}
+
+TEST_CASE("functions composed of reductions are PyTorch's, and so are their gradients") {
+  using Axes = std::vector<int>;
+  const auto over_axes = [](const char* name, auto function) {
+    const auto of_case = [=](const Case& c) {
+      return function(c.leaf("x"), c.tensor("axes").to_vector<int>(), c.number("keepdim") != 0);
+    };
+    return Row{name, of_case, 16, 32};  // sums of at most 60 terms
+  };
+  check(over_axes("logsumexp", [](const Variable& x, const Axes& axes, bool keepdim) {
+    return logsumexp(x, axes, keepdim);
+  }));
+  check(over_axes("var", [](const Variable& x, const Axes& axes, bool keepdim) {
+    return var(x, axes, keepdim);
+  }));
+  check(over_axes("std", [](const Variable& x, const Axes& axes, bool keepdim) {
+    return autograd::std(x, axes, keepdim, /*correction=*/0);
+  }));
+  // Three passes for seven elements, which may cancel.
+  check({"cumsum",
+         [](const Case& c) { return cumsum(c.leaf("x"), c.integer("axis")); },
+         {3, 7},
+         {3, 7}});
 }
 
 TEST_CASE("joining, cutting, permuting and indexing are PyTorch's, and so are their gradients") {
@@ -90,6 +126,16 @@ TEST_CASE("joining, cutting, permuting and indexing are PyTorch's, and so are th
         Row{"gather",
             [](const Case& c) { return gather(c.leaf("x"), c.integer("axis"), c.tensor("index")); },
             0, 4},
+        Row{"sort",
+            [](const Case& c) {
+              const Sorted sorted =
+                  sort(c.leaf("x"), c.integer("axis"), c.number("descending") != 0);
+              CHECK(sorted.indices.to_vector<int>() == c.tensor("indices").to_vector<int>());
+              return sorted.values;
+            },
+            0, 0},
+        Row{"tril", [](const Case& c) { return tril(c.leaf("x"), c.integer("diagonal")); }, 0, 0},
+        Row{"triu", [](const Case& c) { return triu(c.leaf("x"), c.integer("diagonal")); }, 0, 0},
         Row{"scatter_add",
             [](const Case& c) {
               return scatter_add(c.leaf("x"), c.integer("axis"), c.tensor("index"),

@@ -126,6 +126,23 @@ TEST_CASE("functions of rows, pooling and losses are PyTorch's, and so are their
   check({"cross_entropy", cross_entropy_of, 16, 16});
 }
 
+TEST_CASE("the layers of decoders are PyTorch's, and so are their gradients") {
+  check({"rms_norm",
+         [](const Case& c) { return rms_norm(c.leaf("x"), c.leaf("weight"), c.number("eps")); }, 16,
+         32});
+  const Bound of_scores{32, 4};
+  check({"scaled_dot_product_attention",
+         [](const Case& c) {
+           return scaled_dot_product_attention(c.leaf("q"), c.leaf("k"), c.leaf("v"),
+                                               c.number("causal") != 0,
+                                               c.has("mask") ? c.tensor("mask") : Tensor());
+         },
+         of_scores, of_scores});
+  check({"rotary_embedding", [](const Case& c) { return rotary_embedding(c.leaf("x")); }, 8, 8});
+  CHECK_THROWS_WITH_AS(rotary_embedding(zeros({2, 3})),
+                       "[rotary_embedding] the last dimension of (2, 3) is not even", Error);
+}
+
 TEST_CASE("the bucket of every distance is MPNet's") {
   const Oracle ops("ops");
   const auto distance = ops.tensor("relative_position_bucket.mpnet/distance").to_vector<double>();

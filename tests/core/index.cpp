@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "../device.h"
+#include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/reduce.h"
 #include "threads.h"
 
 using namespace ringlet;
@@ -97,6 +100,27 @@ TEST_CASE("index_select copies rows") {
   }
   CHECK(index_select(x, 0, empty({0}, DType::i32)).shape() == Shape{0, 2});
   CHECK_THROWS_AS(index_select(x, 0, tensor<float>({0})), Error);
+}
+
+TEST_CASE("argsort keeps the order of equal elements, and NaN is the largest") {
+  using Ints = std::vector<int>;
+  const Tensor x = tensor({1.f, NAN, -0.f, INFINITY, 0.f, NAN});
+  CHECK(argsort(x).to_vector<int>() == Ints{2, 4, 0, 3, 1, 5});
+  CHECK(argsort(x, 0, /*descending=*/true).to_vector<int>() == Ints{1, 5, 3, 0, 2, 4});
+  const Tensor large = tensor<std::int64_t>({(1ll << 53) + 1, 1ll << 53});  // equal as f64
+  CHECK(argsort(large).to_vector<int>() == Ints{1, 0});
+  CHECK(argsort(x.to(DType::bf16).view({3, 2}), 0).to_vector<int>() == Ints{1, 1, 2, 0, 0, 2});
+  CHECK(argsort(empty({0, 3}), 0).shape() == Shape{0, 3});
+}
+
+TEST_CASE("one_hot and lower_triangle") {
+  const Oracle ops("ops");
+  for (const DType dtype : {DType::i32, DType::i64})
+    CHECK(one_hot(ops.tensor("one_hot.ids/ids", dtype), 6).to_vector<int>() ==
+          ops.tensor("one_hot.ids/y").to_vector<int>());
+  CHECK(sum(one_hot(tensor<std::int64_t>({-1, 2}), 2).to(DType::f32)).item() == 0);
+  CHECK(lower_triangle(2, 3).to_vector<int>() == std::vector<int>{1, 0, 0, 1, 1, 0});
+  CHECK(lower_triangle(2, 3, -1).to_vector<int>() == std::vector<int>{0, 0, 0, 1, 0, 0});
 }
 
 TEST_CASE("sums go in the order of the index, the same on any number of threads") {

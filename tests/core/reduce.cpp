@@ -89,6 +89,17 @@ TEST_CASE("argmax equals PyTorch, and is the first of topk") {
                 0, c);
 }
 
+TEST_CASE("cumsum from either end of any axis, also of bf16 and of nothing") {
+  const Tensor x = arange(1, 13, 1, DType::f32).view({2, 3, 2});
+  CHECK(cumsum(x, 1).to_vector() == std::vector<float>{1, 2, 4, 6, 9, 12, 7, 8, 16, 18, 27, 30});
+  CHECK(cumsum(x, -2, /*reverse=*/true).to_vector() ==
+        std::vector<float>{9, 12, 8, 10, 5, 6, 27, 30, 20, 22, 11, 12});
+  // In bf16 alone 256 + 1 is 256.
+  const Tensor steps = concat({full({1}, 256, DType::bf16), ones({2}, DType::bf16)}, 0);
+  CHECK(cumsum(steps, 0).to_vector() == std::vector<float>{256, 256, 258});
+  CHECK(cumsum(empty({2, 0}), 1).shape() == Shape{2, 0});
+}
+
 TEST_CASE("sum_to undoes broadcasting") {
   const Tensor x = ones({2, 3, 4});
   CHECK(sum_to(x, {3, 1}).to_vector() == std::vector<float>{8, 8, 8});

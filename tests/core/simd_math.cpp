@@ -58,6 +58,16 @@ TEST_CASE_FIXTURE(OnCpu, "exp, log and tanh keep their bounds in ulp") {
   CHECK(worst_ulps(UnaryOp::tanh, range(-0.7, 0.7), [](double x) { return std::tanh(x); }) <= 4);
 }
 
+TEST_CASE_FIXTURE(OnCpu, "sin, cos and log1p keep the C library's bound in ulp") {
+  for (const double end : {1e-3, 10., 1e30}) {
+    CHECK(worst_ulps(UnaryOp::sin, range(-end, end), [](double x) { return std::sin(x); }) <= 2);
+    CHECK(worst_ulps(UnaryOp::cos, range(-end, end), [](double x) { return std::cos(x); }) <= 2);
+  }
+  for (const double end : {1e-7, 1e-3, 1e5})
+    CHECK(worst_ulps(UnaryOp::log1p, range(-0.9 * std::min(end, 1.), end),
+                     [](double x) { return std::log1p(x); }) <= 2);
+}
+
 TEST_CASE_FIXTURE(OnCpu, "sqrt is rounded once; sigmoid and rsqrt follow from their parts") {
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const auto rsqrt = [](double x) { return 1 / std::sqrt(x); };

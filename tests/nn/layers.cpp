@@ -1,8 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "../autograd/pytorch.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/models/convnet.h"
+#include "ringlet/nn/containers.h"
 #include "ringlet/nn/layers.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
@@ -16,10 +19,61 @@ TEST_CASE("losses on tensors are PyTorch's, with their gradients") {
       {"nll_loss", [&](const Case& c) { return nn::nll_loss(c.leaf("x"), labels(c)); }, 32, 32});
   autograd::check(
       {"mse_loss", [](const Case& c) { return nn::mse_loss(c.leaf("a"), c.leaf("b")); }, 32, 32});
+  autograd::check({"binary_cross_entropy_with_logits",
+                   [](const Case& c) {
+                     return nn::binary_cross_entropy_with_logits(c.leaf("x"), c.leaf("targets"));
+                   },
+                   32, 32});
+  autograd::check(
+      {"kl_div", [](const Case& c) { return nn::kl_div(c.leaf("x"), c.leaf("target")); }, 32, 32});
+  autograd::check({"cross_entropy_options",
+                   [&](const Case& c) {
+                     return nn::cross_entropy(
+                         c.leaf("x"), labels(c),
+                         {.label_smoothing = c.number("label_smoothing"),
+                          .ignore_index = static_cast<std::int64_t>(c.number("ignore_index"))});
+                   },
+                   32, 32});
   const Oracle ops("ops");
   const Case mean{ops, "cross_entropy.mean"};
   check_close(nn::cross_entropy(mean.leaf("x"), labels(mean)).tensor(), mean.tensor("y"),
               32 * kF32);
+}
+
+TEST_CASE("the slope of binary cross entropy at 0, and losses far from it") {
+  const Variable x(tensor({0.f, 1e4f, -1e4f}), true);
+  const Variable loss = nn::binary_cross_entropy_with_logits(x, tensor({1.f, 0.f, 0.f})) * 3;
+  loss.backward();
+  CHECK(loss.item() == doctest::Approx(1e4 + std::log(2)));
+  CHECK(x.grad().to_vector() == std::vector<float>{-0.5f, 1, 0});
+}
+
+TEST_CASE("Sequential and ModuleList name their modules, run hooks and have copies") {
+  const auto linear = std::make_shared<nn::Linear>(3, 4);
+  nn::Sequential net(linear, autograd::relu, std::make_shared<nn::RMSNorm>(4));
+  CHECK(net.size() == 3);
+  CHECK(net.parameter("0.weight") == linear->weight);
+  CHECK(net.parameter("2.weight").shape() == Shape{4});
+  int calls = 0;
+  linear->set_hooks({[&](nn::Module&) { ++calls; }, {}, {}});
+  const Variable x(uniform({5, 3}));
+  const std::vector<float> y = net(x).tensor().to_vector();
+  CHECK(calls == 1);
+  CHECK(nn::Sequential(std::make_shared<nn::MaxPool2d>(2))(Variable(ones({1, 1, 2, 4}))).shape() ==
+        Shape{1, 1, 1, 2});
+  CHECK(y == autograd::rms_norm(autograd::relu((*linear)(x)), Variable(ones({4})), 1e-6)
+                 .tensor()
+                 .to_vector());
+
+  nn::ModuleList<nn::Linear> list;
+  for (int i = 0; i < 2; ++i) list.push_back(std::make_shared<nn::Linear>(2, 2));
+  CHECK(list.parameter("1.bias") == list[1].bias);
+  CHECK_THROWS(list[2]);
+  const auto copy = std::dynamic_pointer_cast<nn::Sequential>(nn::clone(net, default_device()));
+  CHECK((*copy)(x).tensor().to_vector() == y);
+  CHECK_FALSE(copy->parameter("0.weight") == linear->weight);
+  CHECK(nn::clone(list, default_device())->parameter("0.weight").tensor().to_vector() ==
+        list[0].weight.tensor().to_vector());
 }
 
 TEST_CASE("layers register their parameters under PyTorch's names") {

@@ -68,7 +68,8 @@ void add_elementwise(Functions& f) {
   f["log"] = of_one(ag::log), f["sqrt"] = of_one(ag::sqrt), f["rsqrt"] = of_one(ag::rsqrt);
   f["tanh"] = of_one(ag::tanh), f["sigmoid"] = of_one(ag::sigmoid), f["relu"] = of_one(ag::relu);
   f["gelu"] = of_one(ag::gelu), f["square"] = of_one(ag::square);
-  f["reciprocal"] = of_one(ag::reciprocal);
+  f["reciprocal"] = of_one(ag::reciprocal), f["sin"] = of_one(ag::sin), f["cos"] = of_one(ag::cos);
+  f["log1p"] = of_one(ag::log1p);
   f["add"] = of_two(ag::add), f["sub"] = of_two(ag::sub), f["mul"] = of_two(ag::mul);
   f["div"] = of_two(ag::div), f["maximum"] = of_two(ag::maximum);
   f["minimum"] = of_two(ag::minimum);

@@ -47,11 +47,13 @@ u32 count_leading_zeros(T a) {
   return static_cast<u32>(std::countl_zero(a));
 }
 
-u32 insert_bits(u32 field, u32 into, u32 position, u32 length) {
+template <class T>
+T insert_bits(T field, T into, u32 position, u32 length) {
+  constexpr u32 kBits = 8 * sizeof(T);
   position &= 255, length &= 255;
-  const u64 mask = position < 32 ? ones(length) << position & 0xffffffff : 0;
-  const u64 placed = position < 32 ? u64{field} << position : 0;
-  return static_cast<u32>((into & ~mask) | (placed & mask));
+  const u64 mask = position < kBits ? ones(length) << position : 0;
+  const u64 placed = position < kBits ? u64{field} << position : 0;
+  return static_cast<T>((into & ~mask) | (placed & mask));
 }
 template <class T>
 T extract_bits(T from, u32 position, u32 length) {
@@ -117,7 +119,8 @@ void add_bit_operations(Operations& to) {
   to["popc.b64"] = lanewise<count_ones<u64>, u32, u64>();
   to["clz.b32"] = lanewise<count_leading_zeros<u32>, u32, u32>();
   to["clz.b64"] = lanewise<count_leading_zeros<u64>, u32, u64>();
-  to["bfi.b32"] = lanewise<insert_bits, u32, u32, u32, u32, u32>();
+  to["bfi.b32"] = lanewise<insert_bits<u32>, u32, u32, u32, u32, u32>();
+  to["bfi.b64"] = lanewise<insert_bits<u64>, u64, u64, u64, u32, u32>();
   to["bfe.u32"] = lanewise<extract_bits<u32>, u32, u32, u32, u32>();
   to["bfe.s32"] = lanewise<extract_bits<i32>, i32, i32, u32, u32>();
   to["bmsk.clamp.b32"] = lanewise<mask_of_bits, u32, u32, u32>();

@@ -19,6 +19,14 @@ template <std::floating_point T>
 T add(T a, T b) {
   return canonical(a + b);
 }
+float add_towards_zero(float a, float b) {
+  const int before = std::fegetround();
+  std::fesetround(FE_TOWARDZERO);
+  volatile float x = a, y = b;
+  const float rounded = x + y;
+  std::fesetround(before);
+  return canonical(rounded);
+}
 template <std::floating_point T>
 T subtract(T a, T b) {
   return canonical(a - b);
@@ -128,6 +136,7 @@ void add_float_operations(Operations& to) {
     to["abs" + type] = lanewise<absolute<T>, T, T>();
     to["copysign" + type] = lanewise<with_sign<T>, T, T, T>();
   });
+  to["add.rz.f32"] = lanewise<add_towards_zero, float, float, float>();
   to["fma.rm.f32"] = lanewise<multiply_add_down, float, float, float, float>();
   to["ex2.approx.ftz.f32"] = lanewise<power_of_two, float, float>();
   to["lg2.approx.f32"] = lanewise<logarithm_of_two, float, float>();

@@ -94,6 +94,8 @@ TEST_CASE("shifts by the width and beyond it, funnels, fields") {
       {"bfe.s32", {"s32"}, {0xffffffff, 3, 0}, 0},
       {"bfi.b32", {"b32"}, {0xff, 0, 28, 8}, 0xf0000000},
       {"bfi.b32", {"b32"}, {0xff, 0x1234, 4, 0}, 0x1234},
+      {"bfi.b64", {"b64", "b64", "b64", "u32"}, {0xff, 1, 60, 8}, 0xf000000000000001},
+      {"bfi.b64", {"b64", "b64", "b64", "u32"}, {0xff, 7, 64, 8}, 7},
       {"bmsk.clamp.b32", {"b32"}, {28, 40}, 0xf0000000},
       {"bmsk.clamp.b32", {"b32"}, {32, 1}, 0},
       {"bfind.u32", {"u32"}, {0x80000000}, 31},
