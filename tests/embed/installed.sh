@@ -59,7 +59,12 @@ case $part in
     (cat "$tree/docs/Doxyfile" && echo "OUTPUT_DIRECTORY = $work") | INCLUDE=$include doxygen -
     grep -q "Reads a Sentence Transformers folder" "$work/html/classringlet_1_1models_1_1SentenceEncoder.html"
     ;;
-  meson) build_with_meson "$project" ;;
+  meson)
+    build_with_meson "$project"
+    export RINGLET_NUM_THREADS=1  # for products this small
+    "$work/build/temperature"
+    for ranks in 1 2; do "$build/train/ringlet" run -n $ranks "$work/build/decoder"; done
+    ;;
   subproject)
     cp -r "$project" "$work/project"
     mkdir "$work/project/subprojects"
