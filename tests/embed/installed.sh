@@ -1,12 +1,13 @@
 #!/bin/sh
-# installed.sh headers|all_headers|names|reference|meson|cmake|shared|subproject BUILD PROJECT: installs BUILD into a
-# temporary folder. Checks its headers, makes their reference, or builds PROJECT against it and runs
+# installed.sh headers|all_headers|names|reference|meson|cmake|recipes|shared|subproject|archive BUILD PROJECT: installs
+# BUILD into a temporary folder. Checks its headers, makes their reference, or builds PROJECT against it and runs
 # its program. With CMake it also builds and runs the program of README.md. `subproject` has the
-# source tree as a subproject of PROJECT instead. Exit code 77: skipped.
+# source tree as a subproject of PROJECT instead, `recipes` as CMake's FetchContent and ExternalProject
+# have it in docs/embed.md. `archive` is a release's. Exit code 77: skipped.
 set -eu
 part=$1 build=$2 project=$3
 tree=$(cd "$project/../../.." && pwd)
-for tool in meson pkg-config python3 $(case $part in reference) echo doxygen ;; cmake | shared) echo cmake ;; esac); do
+for tool in meson pkg-config python3 $(case $part in reference) echo doxygen ;; cmake | shared | recipes) echo cmake ninja ;; archive) echo git ;; esac); do
   command -v "$tool" > /dev/null || { echo "skipped: there is no $tool"; exit 77; }
 done
 
@@ -23,8 +24,8 @@ libraries=$(pkg-config --variable=libdir ringlet)
 # Each way finds one of the two libraries.
 if [ "$part" = shared ]; then rm "$libraries/libringlet.a"; else rm -f "$libraries"/libringlet.so*; fi
 
-# first_block FILE LANGUAGE: the first code block of that language in a file of the documentation.
-first_block() { awk "/^\`\`\`/ { if (on) exit; on = \$0 == \"\`\`\`$2\"; next } on" "$tree/$1"; }
+# block FILE LANGUAGE NUMBER: a code block of that language in a file of the documentation.
+block() { awk -v language="$2" -v wanted="$3" '/^```/ { on = !on && $0 == "```" language && ++n == wanted; next } on' "$tree/$1"; }
 
 # build_with_meson SOURCE OPTIONS...
 build_with_meson() {
@@ -40,6 +41,13 @@ build_with_cmake() {
   cmake -S "$source" -B "$folder" "$@"
   cmake --build "$folder"
   grep -q -e -O3 "$folder/CMakeFiles/lab.dir/flags.make" || { echo "not optimised"; exit 1; }
+}
+
+# The model of README.md's program is a placeholder: one line names it, and the exit code is 2.
+names_the_model() {
+  "$1" 2> "$work/error" && { echo "README: expected exit code 2, got 0"; exit 1; }
+  test $? = 2 && grep -q "^path/to/mpnet-base: " "$work/error" && test "$(wc -l < "$work/error")" = 1 ||
+    { echo "README: expected one line and exit code 2:"; cat "$work/error"; exit 1; }
 }
 
 # The program finds the shared library by its version's name.
@@ -78,13 +86,34 @@ case $part in
     build_with_cmake "$project" "$work/build"
     "$work/build/lab"
     mkdir "$work/readme"
-    first_block docs/embed.md cmake > "$work/readme/CMakeLists.txt"
-    first_block README.md cpp > "$work/readme/main.cpp"
+    block docs/embed.md cmake 1 > "$work/readme/CMakeLists.txt"
+    block README.md cpp 1 > "$work/readme/main.cpp"
     build_with_cmake "$work/readme" "$work/built"
-    # Its model is a placeholder: one line names it, and the exit code is 2.
-    "$work/built/lab" 2> "$work/error" && { echo "README: expected exit code 2, got 0"; exit 1; }
-    test $? = 2 && grep -q "^path/to/mpnet-base: " "$work/error" && test "$(wc -l < "$work/error")" = 1 ||
-      { echo "README: expected one line and exit code 2:"; cat "$work/error"; exit 1; }
+    names_the_model "$work/built/lab"
+    ;;
+  recipes)
+    # Compiling the library again would take minutes: its target is looked up only, and BUILD's is taken.
+    mkdir -p "$work/tools" "$work/fetched" "$work/outer/lab"
+    real=$(command -v ninja)
+    printf '#!/bin/sh\n[ "$1" = -C ] || exec %s "$@"\n%s -C "$2" -n "$3" > /dev/null && cp "%s/$3" "$2"\n' \
+      "$real" "$real" "$build" > "$work/tools/ninja"
+    chmod +x "$work/tools/ninja"
+    block docs/embed.md cmake 1 > "$work/outer/lab/CMakeLists.txt"
+    block docs/embed.md cmake 2 > "$work/fetched/CMakeLists.txt"
+    block docs/embed.md cmake 3 > "$work/outer/CMakeLists.txt"
+    for folder in fetched outer; do
+      ln -s "$tree" "$work/$folder/ringlet"
+      block README.md cpp 1 | tee "$work/$folder/main.cpp" > "$work/outer/lab/main.cpp"
+      PATH=$work/tools:$PATH CMAKE_PREFIX_PATH='' cmake -S "$work/$folder" -B "$work/$folder/built"
+      PATH=$work/tools:$PATH CMAKE_PREFIX_PATH='' cmake --build "$work/$folder/built"
+    done
+    names_the_model "$work/fetched/built/lab"
+    names_the_model "$work/outer/built/lab-prefix/src/lab-build/lab"
+    ;;
+  archive)
+    meson dist -C "$build" --no-tests --allow-dirty --formats gztar
+    tar -tzf "$build"/meson-dist/*.tar.gz | sed 's|^[^/]*/||; /^$/d; /\/$/d' | sort > "$work/archive"
+    git -C "$tree" ls-tree -r --name-only HEAD | sort | diff - "$work/archive"
     ;;
   shared)
     build_with_cmake "$project" "$work/build" -DRINGLET=ringlet::shared

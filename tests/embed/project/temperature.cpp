@@ -1,5 +1,5 @@
-// A loss of our own, InfoNCE over the rows of all ranks with a learnable temperature (Radford et
-// al., 2021): trained on two ranks under DDP and under FSDP.
+// A loss of our own: InfoNCE over the rows of all ranks, with a learnable temperature (Radford et
+// al., 2021). Two ranks train it under DDP and under FSDP.
 #include <cmath>
 #include <iostream>
 
