@@ -165,6 +165,11 @@ void each_of_evaluation(Arguments& a, const Visit& visit) {
   visit({"save_total_limit", "--save-total-limit",
          "Keep so many checkpoints; the last and the best are never removed; 0: all", kNoneIs0},
         a.save_total_limit, Range{0, kManyRows.high});
+  visit({"audit_steps", "--audit-steps",
+         "Every so many steps, write a digest of weights and moments to audit.jsonl, which "
+         "ringlet audit checks; 0: never",
+         kOffCard},
+        a.audit_steps, kManySteps);
   visit({"load_best_model_at_end", "--load-best-model-at-end",
          "End with the model of the best evaluation; each best so far is saved"},
         a.load_best_model_at_end);

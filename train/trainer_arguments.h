@@ -88,6 +88,9 @@ struct TrainingArguments {
   std::int64_t save_steps = 500;
   /// Keep so many checkpoints, the latest ones; the last and the best are never removed. 0: all.
   std::size_t save_total_limit = 0;
+  /// More than 0: a digest of weights and moments every so many steps, in audit.jsonl in the output
+  /// folder (checkpoint/audit.h). Checkpoints and the last step have one, too.
+  std::int64_t audit_steps = 0;
   /// The run ends with the parameters of the evaluation with the best metric. Each evaluation that
   /// is the best so far is saved, under every save strategy.
   bool load_best_model_at_end = false;

@@ -85,6 +85,9 @@ TrainingRun::TrainingRun(TrainingJob& job)
   prepare_output(arguments_.output_dir, evaluated ? state_.step : state_.step - 1);
   metrics_.emplace(arguments_.output_dir / kMetrics, state_.step, arguments_.tensorboard,
                    evaluated);
+  if (arguments_.audit_steps > 0)
+    audit_.emplace(arguments_.output_dir / kAudit, arguments_.audit_steps, state_.arguments,
+                   state_.step);
 }
 
 TrainingRun::~TrainingRun() { task_.use_graphs(nullptr); }
@@ -94,6 +97,8 @@ TrainingResult TrainingRun::operator()() {
   optimizer_->zero_grad();
   static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
   use_graphs();
+  audit();
+  result_.audit_seconds = 0;  // from here on it is a share of the steps' time
   call(&TrainerCallback::on_train_begin, arguments_);
   note_idle_stages();
   agree_to_stop();  // as callbacks' loaded counts may request
@@ -207,8 +212,12 @@ void TrainingRun::end_step(const StepEnd& end) {
   agree_to_stop();
   const bool is_best = state_.best && state_.best->step == end.step;
   const bool saves = job_.save_at_stop || saves_at(end, arguments_, is_best);
-  if (saves || stopped()) read_steps(0);
-  if (saves) save();
+  const bool audits = every(arguments_.audit_steps, end.step) || end.ends_run;
+  if (saves || audits || stopped()) read_steps(0);
+  if (saves)
+    save();
+  else if (audits)
+    audit();
   ending_ = StepEnding::done;
   if (end.ends_epoch) end_epoch(state_.position.epoch);
 }
@@ -342,6 +351,8 @@ void TrainingRun::save() {
   state_.callbacks = callback_state();
   const auto target = checkpoint_path(arguments_.output_dir, state_.step);
   save_checkpoint(target, task_.module(), *optimizer_, state_);
+  audit();
+  if (audit_) audit_->add_files(state_.step, target);
   std::set<std::int64_t> kept{state_.step};
   if (state_.best) kept.insert(state_.best->step);
   if (writes()) rotate_checkpoints(arguments_.output_dir, arguments_.save_total_limit, kept);
@@ -362,6 +373,14 @@ CallbackState TrainingRun::callback_state() const {
     RINGLET_CHECK(counts.empty(), "[trainer] two callbacks keep a count ", counts.begin()->first);
   }
   return state;
+}
+
+void TrainingRun::audit() {
+  if (arguments_.audit_steps == 0 || arguments_.output_dir.empty()) return;
+  const double began = steady_seconds();
+  const std::string state = state_digest(task_.module(), *optimizer_, job_.group);
+  if (audit_) audit_->add_state(state_, state, task_);
+  result_.audit_seconds += steady_seconds() - began;
 }
 
 }  // namespace ringlet::train

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringlet/core/tensor/random.h"
+#include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/optimizer/schedule.h"
@@ -110,6 +111,8 @@ class TrainingRun {
   Metrics evaluate();
   void save();
   CallbackState callback_state() const;
+  /// Writes a line of audit.jsonl.
+  void audit();
 
   TrainingJob& job_;
   const TrainingArguments& arguments_;
@@ -124,6 +127,7 @@ class TrainingRun {
   TrainingResult result_;
   StepSums sums_{state_, result_};
   std::optional<MetricsWriter> metrics_;
+  std::optional<AuditLog> audit_;
   std::deque<EnqueuedStep> enqueued_;     // oldest first
   std::int64_t reading_ = 0;              // the step that an error names
   std::optional<BestMetric> metric_;      // none: evaluations are not compared

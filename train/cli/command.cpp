@@ -94,6 +94,13 @@ std::map<std::string, std::string> Command::given() const {
   return all;
 }
 
+std::vector<std::string> Command::words() const {
+  std::vector<std::string> all;
+  for (const Option& option : options)
+    for (const Option::Value& one : option.given) all.push_back(option.name() + '=' + one.value);
+  return all;
+}
+
 Command::Set Command::in_list(Set set_one) {
   return [set_one = std::move(set_one)](const std::string& list, bool first) {
     for (const std::string& value : split(list)) {

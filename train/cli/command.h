@@ -175,6 +175,8 @@ class Command {
   const Option* find(const std::string& name) const;
   /// The text of each option that was given, by its name.
   std::map<std::string, std::string> given() const;
+  /// The command line that gives the same: "--lr=0.001" each.
+  std::vector<std::string> words() const;
 
   std::string name, help, footer = {}, version = {};
   std::deque<Option> options = {};

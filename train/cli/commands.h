@@ -11,6 +11,7 @@ struct Exit {
   int code;
 };
 
+void add_audit(Command& program);
 void add_encode(Command& program);
 void add_evaluate(Command& program);
 void add_explain(Command& program);

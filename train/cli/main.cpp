@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
       "amx), RINGLET_NUM_THREADS the threads of a device (default: the processors allowed).";
   program.version = "ringlet " RINGLET_VERSION;
   add_train(program);
+  add_audit(program);
   add_evaluate(program);
   add_encode(program);
   add_search(program);

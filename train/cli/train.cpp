@@ -81,7 +81,12 @@ std::set<Device> devices_of(const TrainOptions& options, Device device, bool lau
   return devices;
 }
 
+}  // namespace
+
 void train_model(TrainOptions options, const Command& command) {
+  options.given = command.given();
+  options.words = command.words();
+  options.data.seed = options.arguments.seed;
   const comm::Environment environment = comm::Environment::read();
   const bool launched = environment.world_size > 1;
   const int parts = apply_mesh(options, environment.world_size);
@@ -90,7 +95,7 @@ void train_model(TrainOptions options, const Command& command) {
   check_devices(options, launched);
   std::optional<OutputLock> lock;
   if (environment.rank == 0) lock.emplace(options.arguments.output_dir, patience(environment));
-  check_output(options, environment);
+  if (options.replay_to == 0) check_output(options, environment);
   if (!launched) share_processors(options, options.devices);
   const Device device = use_device(options.model);
   if (strategy == train::Strategy::dp)
@@ -101,7 +106,7 @@ void train_model(TrainOptions options, const Command& command) {
   check_batch(options, plan.data, parts);
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   check_random_weights(plan);
-  if (environment.rank == 0 && !options.resume) note_random_weights(options);
+  if (environment.rank == 0 && !options.resume && !options.replay_to) note_random_weights(options);
   std::deque<MemoryLimit> limits;
   for (const Device one : devices_of(options, device, launched))
     limits.emplace_back(one, options.memory_limit);
@@ -141,18 +146,12 @@ void train_model(TrainOptions options, const Command& command) {
   }
 }
 
-}  // namespace
-
 void add_train(Command& program) {
   Command& command = program.add_command("train", "Train a sentence encoder");
   const auto options = std::make_shared<TrainOptions>();
   add_train_options(command, *options);
   command.takes_config = true;
-  command.run = [&command, options] {
-    options->given = command.given();
-    options->data.seed = options->arguments.seed;
-    train_model(*options, command);
-  };
+  command.run = [&command, options] { train_model(*options, command); };
 }
 
 }  // namespace ringlet::cli

@@ -6,6 +6,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/argument_table.h"
+#include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/existing_device.h"
@@ -65,7 +66,7 @@ void check_free_folder(const fs::path& output) {
   check_writable_folder("--output", output);
   for (const fs::path& path : list_folder(output)) {
     const std::string name = path.filename().string();
-    if (!name.starts_with('.') && name != train::kMetrics &&
+    if (!name.starts_with('.') && name != train::kMetrics && name != train::kAudit &&
         !name.starts_with(str(train::kMetrics, ".tmp.")) && name != "eval" &&
         !name.starts_with(train::kEventFile))
       fail_input("--output ", output.string(), ": the folder is not empty");

@@ -40,6 +40,8 @@ struct TrainOptions {
   std::string algorithm = "auto";
   double timeout = 0;                        // seconds; 0: GroupOptions' own
   std::map<std::string, std::string> given;  // the text of each option that was given
+  std::vector<std::string> words;            // the same, "--lr=0.001" each
+  std::int64_t replay_to = 0;  // of ringlet audit: ends after this step; the model is not saved
 
   bool is_given(const std::string& option) const { return given.contains(option); }
 };

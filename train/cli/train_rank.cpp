@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -10,10 +12,13 @@
 
 #include "ringlet/comm/launcher/signals.h"
 #include "ringlet/core/io/atomic_folder.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/sha256.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/argument_table.h"
+#include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/curves.h"
 #include "ringlet/train/cli/epoch_lines.h"
@@ -31,6 +36,9 @@ namespace ringlet::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array kNotReplayed{"--output",      "--resume",       "--timeline", "--no-progress",
+                                  "--tensorboard", "--memory-limit", "--devices"};
 
 models::EncoderConfig new_config(const TrainOptions& options, const models::Tokenizer& tokenizer) {
   models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
@@ -169,6 +177,24 @@ std::string timeline_title(const train::TrainingArguments& arguments, const comm
              mesh.tensor > 1 ? str(", tensor ", mesh.tensor_place(rank)) : "");
 }
 
+/// The options that repeat the run in another folder.
+std::vector<std::string> replay_options(const TrainOptions& options, const comm::Group& group) {
+  std::vector<std::string> words;
+  for (const std::string& word : options.words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!std::ranges::count(kNotReplayed, name)) words.push_back(word);
+  }
+  const auto devices =
+      std::max(static_cast<std::size_t>(group.size()), options.arguments.devices.size());
+  if (devices > 1) words.push_back(str("--devices=", devices));
+  return words;
+}
+
+void print_replay(const train::TrainingResult& result) {
+  fmt::print("step {} replayed; digests took {:.2f} % of the time\n", result.steps,
+             100 * result.audit_seconds / (result.audit_seconds + result.seconds));
+}
+
 std::string wrote_timeline(const TrainOptions& options) {
   if (options.timeline.empty()) return "";
   const train::TimelineFiles files(options.timeline);
@@ -233,15 +259,27 @@ void train_rank(TrainPlan plan_of_run, const comm::Group& group,
                                                 timeline_title(arguments, group)));
 
   const bool show = first && !options.no_progress;
-  trainer.add_callback({.on_train_begin = [&](const auto&) {
-    if (goes_on) return;
-    if (first && options.data.data.empty() && !options.resume)
-      fmt::print(stderr, "no --data: trains on generated sentences\n");
-    if (first) print_reports(plan.data.reports());
-    if (show && !options.resume && plan.data.sources.size() > 1)
-      fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
-    if (show) fmt::print(stderr, "{}", trainer.header());
-  }});
+  if (options.replay_to == 0)
+    trainer.add_callback({.on_train_begin = [&](const auto&) {
+      if (goes_on) return;
+      if (first && options.data.data.empty() && !options.resume)
+        fmt::print(stderr, "no --data: trains on generated sentences\n");
+      if (first) print_reports(plan.data.reports());
+      if (show && !options.resume && plan.data.sources.size() > 1)
+        fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
+      if (show) fmt::print(stderr, "{}", trainer.header());
+    }});
+  const fs::path& output = arguments.output_dir;
+  const bool audited = first && arguments.audit_steps > 0;
+  if (options.replay_to > 0)
+    trainer.add_callback({.on_step_end = [&](const train::StepReport& at) {
+      if (at.step >= options.replay_to) trainer.stop();
+    }});
+  else if (audited && !goes_on)
+    trainer.add_callback({.on_train_begin = [&](const auto&) {
+      train::AuditLog(output / train::kAudit)
+          .add({{"step", 0}, {"options", replay_options(options, group)}});
+    }});
   trainer.set_snapshot(std::exchange(snapshot, {}));
   train::TrainingResult result;
   try {
@@ -251,6 +289,10 @@ void train_rank(TrainPlan plan_of_run, const comm::Group& group,
     kept = training;
     throw;
   }
+  if (options.replay_to > 0) {
+    if (audited) print_replay(result);
+    return;
+  }
   if (show && result.steps < trainer.total_steps())
     fmt::print(stderr, "stopped early, after step {} of {}\n", result.steps, trainer.total_steps());
   if (show && arguments.load_best_model_at_end && result.best)
@@ -258,13 +300,15 @@ void train_rank(TrainPlan plan_of_run, const comm::Group& group,
         stderr, "loaded the best model, of step {}: {} {:.4f}\n", result.best->step,
         arguments.metric_for_best_model.empty() ? "eval_loss" : arguments.metric_for_best_model,
         result.best->metric);
-  const fs::path& output = arguments.output_dir;
   if (first)  // of a run that was killed here
     remove_unfinished(
         output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
   encoder.save(output / "model", first ? card_text(plan, encoder, losses, arguments, result) : "");
   if (losses.classifier) save_head(*losses.classifier, output / "model");
   if (!first) return;
+  if (audited)
+    train::AuditLog(output / train::kAudit)
+        .add({{"step", result.steps}, {"model", sha256(MappedFile(output / kWeights).text())}});
   if (result.lone_rows > 0)
     fmt::print(stderr,
                "{} of the rows trained lay alone in their batch, where their loss finds nothing to "

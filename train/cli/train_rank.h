@@ -7,6 +7,12 @@
 
 namespace ringlet::cli {
 
+/// The weights below --output, of a model that is one transformer.
+inline constexpr const char* kWeights = "model/model.safetensors";
+
+/// Trains on all ranks as the options of `command` say.
+void train_model(TrainOptions options, const Command& command);
+
 /// InputError where --memory-limit is less than a new model's weights: they are random, and so
 /// whole on each rank before a strategy shards them.
 void check_random_weights(const TrainPlan& plan);

@@ -78,6 +78,7 @@ class TrainingTask {
   std::optional<std::size_t> micro_batch() const { return micro_batch_; }
 
   std::size_t steps_per_epoch(std::size_t epoch) const { return loader().steps_per_epoch(epoch); }
+  const Sampler& sampler() const { return loader().sampler(); }
   void seek(Position position) { loader().seek(position); }
   /// The data and its division into steps, which must agree to resume.
   virtual UpdateArguments arguments() const { return loader().arguments(); }

@@ -45,11 +45,12 @@ struct TrainerState {
 };
 
 struct TrainingResult {
-  std::int64_t steps = 0;   // done in all, also before resuming
-  double loss = 0;          // mean over all these steps
-  Metrics dataset_losses;   // with several data sets, the mean over each one's steps
-  double seconds = 0;       // of training, without evaluating and saving
-  double data_seconds = 0;  // of these, until steps had their batches
+  std::int64_t steps = 0;    // done in all, also before resuming
+  double loss = 0;           // mean over all these steps
+  Metrics dataset_losses;    // with several data sets, the mean over each one's steps
+  double seconds = 0;        // of training, without evaluating and saving
+  double data_seconds = 0;   // of these, until steps had their batches
+  double audit_seconds = 0;  // of digests for audit.jsonl
   std::int64_t rows = 0;
   std::int64_t tokens = 0;
   std::int64_t lone_rows = 0;       // StepResult's, of all these steps

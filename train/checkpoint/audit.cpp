@@ -1,0 +1,253 @@
+#include "ringlet/train/checkpoint/audit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "ringlet/core/base/setting.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/sha256.h"
+#include "ringlet/core/threads/parallel.h"
+#include "ringlet/nn/sharding.h"
+#include "ringlet/train/checkpoint/checkpoint_digests.h"
+#include "ringlet/train/checkpoint/resume.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr std::size_t kHex = 64;  // digits of a digest
+
+/// Digests of consecutive norm blocks, which no shard's edge splits, of the parameters (0) or a
+/// moment (1, …) on a rank of tensor parallelism.
+struct Run {
+  int slice_rank;
+  std::size_t tensor, block;
+};
+
+/// The run of a slice's elements [begin, end), from their values.
+std::string digests_of(const Tensor& values, const Run& run) {
+  const Tensor host = values.to(Device{});
+  const std::size_t size = static_cast<std::size_t>(kNormBlock) * itemsize(host.dtype());
+  const std::string_view bytes(reinterpret_cast<const char*>(host.bytes()), host.nbytes());
+  std::string digests((bytes.size() + size - 1) / size * kHex, ' ');
+  const auto count = static_cast<std::int64_t>(digests.size() / kHex);
+  parallel_for(Device{}, count, 8, [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i)
+      sha256(bytes.substr(i * size, size)).copy(&digests[i * kHex], kHex);
+  });
+  return fmt::format("{} {} {} {}\n", run.slice_rank, run.tensor, run.block, digests);
+}
+
+/// The runs on this rank; padding between units is left out.
+std::string digests_here(nn::Arena& arena, Optimizer& optimizer, int slice_rank) {
+  const std::vector<nn::LocalSlice> slices = arena.local_slices();
+  const std::vector<std::vector<Tensor>>& moments = optimizer.local_moments();
+  std::string out;
+  for (std::size_t s = 0; s < slices.size(); ++s)
+    for (const nn::Unit& unit : arena.units()) {
+      const std::int64_t begin = std::max(unit.begin, slices[s].begin);
+      const std::int64_t end = std::min(unit.end, slices[s].end);
+      for (std::size_t k = 0; begin < end && k <= moments[s].size(); ++k) {
+        const Tensor& of_slice = k == 0 ? slices[s].data : moments[s][k - 1];
+        out += digests_of(of_slice.slice(begin - slices[s].begin, end - slices[s].begin),
+                          {slice_rank, k, static_cast<std::size_t>(begin / kNormBlock)});
+      }
+    }
+  return out;
+}
+
+using Digests = std::map<std::pair<int, std::size_t>, std::string>;  // by slice rank and tensor
+
+/// Adds a rank's runs. Returns a block that an earlier rank has with another digest, and its
+/// tensor; none if all are the same.
+std::optional<std::pair<std::size_t, std::size_t>> add(Digests& all, const std::string& of_rank) {
+  std::istringstream runs(of_rank);
+  Run run{};
+  for (std::string digests; runs >> run.slice_rank >> run.tensor >> run.block >> digests;) {
+    std::string& known = all[{run.slice_rank, run.tensor}];
+    const std::size_t begin = run.block * kHex, end = begin + digests.size();
+    if (known.size() < end) known.resize(end, ' ');
+    for (std::size_t at = begin; at < end; at += kHex) {
+      const std::string_view digest = std::string_view(digests).substr(at - begin, kHex);
+      if (known[at] != ' ' && digest != std::string_view(known).substr(at, kHex))
+        return std::pair(at / kHex, run.tensor);
+      digest.copy(&known[at], kHex);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Of the rows of the `count` steps before `end`.
+std::string rows_digest(const TrainingTask& task, Position end, std::int64_t count) {
+  std::string text;
+  for (; count > 0; --count) {
+    if (end.step == 0) end = {end.epoch - 1, task.steps_per_epoch(end.epoch - 1)};
+    const BatchRows batch = task.sampler().batch(end.epoch, --end.step);
+    text += fmt::format("{}:{}\n", batch.dataset, fmt::join(batch.rows, ","));
+  }
+  return sha256(text);
+}
+
+UpdateArguments arguments_of(const AuditLine& start) {
+  UpdateArguments all;
+  for (const auto& [name, value] : start.json["arguments"].items()) all[name] = value.text();
+  return all;
+}
+
+/// `text` without its brace at the end, and the digest.
+std::string with_digest(const std::string& text, const std::string& digest) {
+  return text.substr(0, text.size() - 1) + ",\"digest\":\"" + digest + "\"}";
+}
+
+}  // namespace
+
+std::string state_digest(const nn::Module& module, Optimizer& optimizer, const comm::Group& group) {
+  nn::Arena& arena = *module.arena();
+  const std::vector<std::string> ranks =
+      group.all_gather_bytes(digests_here(arena, optimizer, nn::slice_group(module).rank()));
+  Digests digests;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (const auto other = add(digests, ranks[rank])) {
+      const auto element = static_cast<std::int64_t>(other->first) * kNormBlock;
+      const auto unit = std::ranges::find_if(
+          arena.units(), [&](const nn::Unit& one) { return element < one.end; });
+      fail("[audit] rank ", rank, ": ", other->second == 0 ? "weights" : "moments", " of '",
+           unit == arena.units().end() ? "" : unit->name, "' differ from an earlier rank's");
+    }
+  std::string all;
+  for (const auto& [tensor, digest] : digests) all += sha256(digest);
+  for (const auto& [name, steps, moments] : optimizer.updates())
+    all += fmt::format("{} {}\n", name, steps);
+  return sha256(all);
+}
+
+std::vector<AuditLine> read_audit(const std::filesystem::path& path) {
+  std::vector<AuditLine> lines;
+  const std::string all = read_file(path);
+  std::string previous;
+  std::int64_t interval = 0;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::string place = str(path.string(), ':', lines.size() + 1);
+    const std::size_t end = all.find('\n', begin);
+    if (end == all.npos) fail_input(place, ": is cut off");
+    const std::string line = all.substr(begin, end - begin);
+    const std::size_t tail = with_digest("}", std::string(kHex, '0')).size();
+    if (line.size() <= tail) fail_input(place, ": expected an object that ends with its digest");
+    AuditLine& one = lines.emplace_back();
+    one.text = line.substr(0, line.size() - tail) + '}';
+    one.digest = sha256(previous + one.text);
+    if (line != with_digest(one.text, one.digest))
+      fail_input(place, ": expected digest ", one.digest.substr(0, 16), ", found ",
+                 line.substr(line.size() - kHex - 2, 16),
+                 ": the line or an earlier one was changed");
+    one.json = Json::parse(one.text, place);
+    one.step = one.json["step"].integer();
+    if (lines.size() == 1) interval = one.json["audit_steps"].integer();
+    if (lines.size() == 1 || (one.has("state") && one.step % interval == 0)) previous = one.digest;
+    begin = end + 1;
+  }
+  if (lines.empty()) fail_input(path.string(), ": is empty");
+  return lines;
+}
+
+std::vector<std::int64_t> check_checkpoints(const std::filesystem::path& output,
+                                            const std::vector<AuditLine>& lines) {
+  std::vector<std::int64_t> steps;
+  for (const AuditLine& line : lines) {
+    const std::filesystem::path folder = checkpoint_path(output, line.step);
+    if (!line.has("files") || !folder_exists(folder)) continue;
+    const std::filesystem::path sums = folder / checkpoint::kDigests;
+    const std::string found = path_exists(sums) ? sha256(read_file(sums)) : "no file";
+    if (found != line.text_of("files"))
+      fail_input(sums.string(), ": expected digest ", line.text_of("files").substr(0, 16),
+                 ", found ", found.substr(0, 16));
+    for (const std::filesystem::path& file : list_folder(folder))
+      if (file != sums) checkpoint::check_digest(folder, file.filename().string());
+    steps.push_back(line.step);
+  }
+  return steps;
+}
+
+void check_replay(const std::vector<AuditLine>& recorded, const std::vector<AuditLine>& replayed) {
+  check_same_arguments(kAudit, arguments_of(recorded.front()), arguments_of(replayed.front()));
+  for (const AuditLine& line : replayed) {
+    if (!line.has("state")) continue;
+    const auto before = std::ranges::find_if(
+        recorded, [&](const AuditLine& one) { return one.step == line.step && one.has("state"); });
+    if (before == recorded.end()) continue;
+    for (const auto& [key, what] : {std::pair("rows", "rows"), {"state", "weights or moments"}})
+      if (before->text_of(key) != line.text_of(key))
+        fail_input("step ", line.step, ": other ", what, " than in the replay: digest ",
+                   before->text_of(key).substr(0, 16), ", replayed ",
+                   line.text_of(key).substr(0, 16));
+  }
+}
+
+AuditLog::AuditLog(std::filesystem::path path) : path_(std::move(path)), read_(read_audit(path_)) {
+  interval_ = read_.front().json["audit_steps"].integer();
+  for (const AuditLine& line : read_) {
+    if (&line != &read_.front() && !is_link(line)) continue;
+    linked_ = line.step;
+    previous_ = line.digest;
+  }
+}
+
+AuditLog::AuditLog(std::filesystem::path path, std::int64_t interval,
+                   const UpdateArguments& arguments, std::int64_t step) {
+  const Json start{{"step", 0}, {"audit_steps", interval}, {"arguments", arguments}};
+  std::string kept;
+  if (step > 0 && path_exists(path)) {
+    const std::string text = read_file(path);
+    write_file(path, text.substr(0, text.rfind('\n') + 1));  // a killed run may have cut a line off
+    for (const AuditLine& line : read_audit(path)) {
+      if (kept.empty() && line.text != start.dump())
+        fail_setting("audit_steps", ' ', interval, ": ", path.string(),
+                     " began with another interval or other arguments");
+      if (line.step <= step) kept += with_digest(line.text, line.digest) + '\n';
+    }
+  }
+  write_file(path, kept.empty() ? with_digest(start.dump(), sha256(start.dump())) + '\n' : kept);
+  *this = AuditLog(std::move(path));
+}
+
+bool AuditLog::is_link(const AuditLine& line) const {
+  return line.has("state") && line.step % interval_ == 0;
+}
+
+void AuditLog::add_state(const TrainerState& at, const std::string& state,
+                         const TrainingTask& task) {
+  const auto before = std::ranges::find_if(
+      read_, [&](const AuditLine& line) { return line.step == at.step && line.has("state"); });
+  if (before == read_.end())
+    return add({{"step", at.step},
+                {"rows", rows_digest(task, at.position, at.step - linked_)},
+                {"state", state}});
+  if (before->text_of("state") != state)
+    fail_input(path_.string(), ": step ", at.step, ": expected weights and moments of digest ",
+               before->text_of("state").substr(0, 16), ", found ", state.substr(0, 16));
+}
+
+void AuditLog::add_files(std::int64_t step, const std::filesystem::path& checkpoint) {
+  add({{"step", step}, {"files", sha256(read_file(checkpoint / checkpoint::kDigests))}});
+}
+
+void AuditLog::add(Json line) {
+  AuditLine one{line["step"].integer(), line, line.dump(), ""};
+  one.digest = sha256(previous_ + one.text);
+  std::ofstream out(path_, std::ios::app);
+  out << with_digest(one.text, one.digest) + '\n' << std::flush;
+  if (!out) fail_input(path_.string(), ": cannot write");
+  if (is_link(one)) {
+    linked_ = one.step;
+    previous_ = one.digest;
+  }
+  read_.push_back(std::move(one));
+}
+
+}  // namespace ringlet::train
