@@ -44,7 +44,8 @@ struct Collective {
   bool captured = false;
 
   std::atomic<bool> done{false};
-  std::exception_ptr error = {};  // valid when done
+  std::exception_ptr error = {};                       // valid when done
+  std::function<void(std::exception_ptr)> ended = {};  // Work::when_done
 
   /// Releases its tensors, in the order of the current stream.
   void release() {

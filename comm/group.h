@@ -1,7 +1,10 @@
 // Group: ranks that work together, as a value. A group of one returns immediately from all calls.
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,9 @@ class Work {
   void wait() const;
   /// Whether wait() would return immediately.
   bool done() const;
+  /// Calls `ended` with the error, or null, when the result is there: on the thread that ran the
+  /// collective, or immediately. It must not throw. One per Work; on a CPU.
+  void when_done(std::function<void(std::exception_ptr)> ended) const;
 
  private:
   friend class Group;
@@ -96,8 +102,13 @@ class Group {
   // captured. Before the first one, only the timeout detects a peer that has left.
   Work send(Tensor tensor, int peer, int tag = 0) const;
   Work recv(Tensor tensor, int peer, int tag = 0) const;
+  /// A peer that has started a send of the tag to this rank; none while no send is pending. Peers
+  /// with a recv in flight here are left out. For ranks of one host.
+  std::optional<int> sender(int tag = 0) const;
   /// Also orders this thread's later work on a device after the group's collectives there.
   void barrier() const;
+  /// The same for CPUs, without waiting.
+  Work start_barrier() const;
   /// Gathers a few bytes of every rank, of any length, in rank order.
   std::vector<std::string> all_gather_bytes(const std::string& bytes) const;
 

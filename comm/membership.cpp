@@ -96,6 +96,14 @@ std::vector<std::string> Membership::gather(const std::string& whose,
   return all;
 }
 
+bool Membership::has_come(int peer) const {
+  try {
+    return !store->get(key(str("rank ", name_of(peer))), Timeout(0)).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void Membership::barrier(const std::string& point, const std::string& meaning) const {
   if (store->add(key(point), 1) == size) store->set(key("all " + point), "yes");
   get("all " + point, meaning);

@@ -1,5 +1,7 @@
 #include "ringlet/comm/queue.h"
 
+#include <utility>
+
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/core/threads/thread.h"
 
@@ -24,6 +26,17 @@ void Queue::wait(const Collective& collective) {
     waited_time_ += Clock::now() - start;
   }
   if (collective.error) std::rethrow_exception(collective.error);
+}
+
+void Queue::when_done(Collective& collective, std::function<void(std::exception_ptr)> ended) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!collective.done) {
+      collective.ended = std::move(ended);
+      return;
+    }
+  }
+  ended(collective.error);
 }
 
 void Queue::wait_for_all() {
@@ -68,6 +81,12 @@ void Queue::run_next(std::unique_lock<std::mutex>& lock) {
   next->done = true;
   changed_.notify_all();
   if (!waiting_.empty()) work_.notify_one();
+  if (auto ended = std::exchange(next->ended, nullptr)) {
+    lock.unlock();  // it, and the end of what it owns, may call this queue
+    ended(next->error);
+    ended = nullptr;
+    lock.lock();
+  }
 }
 
 void Queue::run_all() {

@@ -24,6 +24,8 @@ class Queue {
   void push(std::shared_ptr<Collective> collective, bool wakes = true);
   /// Waits until it is done, running collectives if no other thread does; rethrows its error.
   void wait(const Collective& collective);
+  /// Calls `ended` with its error, or null, once it is done, on the thread that ran it; or now.
+  void when_done(Collective& collective, std::function<void(std::exception_ptr)> ended);
   void wait_for_all();
   /// Runs the remaining collectives and ends the thread.
   void drain();

@@ -124,6 +124,16 @@ Work Group::recv(Tensor tensor, int peer, int tag) const {
   return transfer(std::move(tensor), peer, rank(), tag);
 }
 
+std::optional<int> Group::sender(int tag) const {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    GroupState& lane = state_->lane(peer, rank(), tag);
+    if (!lane.queue->is_idle()) continue;
+    if (lane.host ? lane.host->has_sent(0) : lane.member.has_come(0)) return peer;
+  }
+  return std::nullopt;
+}
+
 Work Group::transfer(Tensor tensor, int from, int to, int tag) const {
   const bool sends = from == rank();
   const int peer = sends ? to : from;

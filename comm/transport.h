@@ -54,6 +54,9 @@ class Transport {
   /// reads the buffer any more.
   virtual void abandon() noexcept = 0;
 
+  /// Whether a peer has started a send that this rank has not received. Between collectives.
+  virtual bool has_sent(int /*peer*/) const { return false; }
+
   /// Whether a collective can be captured: the first one makes resources, which no capture may.
   virtual bool is_ready_for_capture() const { return true; }
 

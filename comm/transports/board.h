@@ -112,6 +112,10 @@ class BoardTransport : public Transport {
   void release() override;
   void finish() override;
   void abandon() noexcept override;
+  bool has_sent(int peer) const override {
+    const Channel& channel = board_->channel(peer, member_.rank);
+    return channel.published.load() != channel.released.load();
+  }
 
  protected:
   /// Where this rank reads the bytes that a peer has `sent` of its buffer, valid after `ready`,

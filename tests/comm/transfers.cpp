@@ -1,5 +1,7 @@
 // Point to point, and the collectives that move pieces without a sum.
 #include <chrono>
+#include <future>
+#include <optional>
 #include <thread>
 
 #include "ringlet/comm/group.h"
@@ -223,4 +225,59 @@ TEST_CASE("transfers that differ, and those that no rank can make") {
                        "[gather] from rank 1 of 1", Error);
   CHECK_THROWS_AS(alone.scatter(zeros({2}), zeros({1}), {{0, 1}}), Error);
   CHECK_THROWS_AS(alone.all_to_all(zeros({2, 1}), zeros({1}), {{0, 1}}), Error);
+}
+
+TEST_CASE("a receive from any rank: sender() names the peers that send, each send once") {
+  for (const Setting& setting : settings({Algorithm::direct})) {
+    if (setting.transport == TransportKind::gloo) continue;
+    with_ranks(setting, [](const Group& group) {
+      constexpr int kSends = 3;
+      if (group.rank() > 0) {
+        for (int i = 0; i < kSends; ++i)
+          group.send(numbered(group.rank(), 5, DType::f32), 0).wait();
+        return;
+      }
+      std::vector<int> sends(static_cast<std::size_t>(group.size()), 0);
+      for (int i = 0; i < kSends * (group.size() - 1); ++i) {
+        std::optional<int> peer;
+        while (!(peer = group.sender())) std::this_thread::yield();
+        Tensor received = empty({5});
+        group.recv(received, *peer).wait();
+        expect_from(*peer, received, 0, str("from rank ", *peer));
+        ++sends[static_cast<std::size_t>(*peer)];
+      }
+      for (int peer = 1; peer < group.size(); ++peer)
+        RINGLET_CHECK_EQ(sends[static_cast<std::size_t>(peer)], kSends, "sends of rank ", peer);
+      RINGLET_CHECK(!group.sender() && !group.sender(7), "nothing is sent any more");
+    });
+  }
+}
+
+TEST_CASE("when_done: after the result, with the error, and free to call collectives") {
+  for (const Setting& setting : settings({Algorithm::direct}))
+    with_ranks(setting, [](const Group& group) {
+      Tensor sum = full({1000}, 1), again = full({3}, 1);
+      const auto seen = std::make_shared<std::promise<float>>();
+      group.all_reduce(sum).when_done([&, seen](std::exception_ptr error) {
+        group.all_reduce(again).wait();
+        error ? seen->set_exception(error) : seen->set_value(sum.slice(999, 1000).item());
+      });
+      RINGLET_CHECK_EQ(seen->get_future().get(), static_cast<float>(group.size()), "the sum");
+      RINGLET_CHECK_EQ(again.slice(2, 3).item(), static_cast<float>(group.size()), "the inner sum");
+      bool ran = false;
+      const Work barrier = group.start_barrier();
+      barrier.wait();
+      barrier.when_done([&](std::exception_ptr) { ran = true; });
+      RINGLET_CHECK(ran, "of a Work that is done");
+    });
+  const std::string error = error_of(
+      [](const Group& group) {
+        const auto end = std::make_shared<std::promise<void>>();
+        group.all_reduce(zeros({group.rank() + 1})).when_done([end](std::exception_ptr error) {
+          error ? end->set_exception(error) : end->set_value();
+        });
+        end->get_future().get();
+      },
+      2, {});
+  CHECK(contains(error, "rank 1 called all_reduce (f32, 2), rank 0 all_reduce (f32, 1)"));
 }
