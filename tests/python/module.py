@@ -42,7 +42,23 @@ class Scratch(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
 
+def oracle(path, name):
+    """A float32 tensor of a SafeTensors file: the header's length, the header, the data."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    of = json.loads(data[8:8 + size])[name]
+    begin, end = of["data_offsets"]
+    return numpy.frombuffer(data[8 + size + begin:8 + size + end], "float32").reshape(of["shape"])
+
+
 class Encoding(Scratch):
+    def test_embeddings_are_those_of_sentence_transformers(self):
+        texts = (ROOT / "tests/oracles/sentences.txt").read_text().split("\n")[:-1]
+        for name in "mpnet", "bert", "xlmr", "roberta", "distilbert":
+            found = ringlet.SentenceEncoder(ROOT / "tests/oracles" / name).encode(texts)
+            expected = oracle(ROOT / f"tests/oracles/{name}.safetensors", "encode/embeddings")
+            numpy.testing.assert_allclose(found, expected, atol=1e-6, rtol=1e-6, err_msg=name)
+
     def test_embeddings_are_the_command_lines_bit_for_bit(self):
         output = self.folder / "e.npy"
         run = program("encode", "-", "--model", MODEL, "--output", output, text="\n".join(TEXTS) + "\n")
@@ -97,11 +113,13 @@ class Encoding(Scratch):
         how = dict(truncate_dim=24, normalize_embeddings=True)
         numpy.testing.assert_allclose(encoder.encode(texts, **how), cut, atol=1e-6)
         low, high = cut.min(axis=0), cut.max(axis=0)
-        for precision, first in ("uint8", 0), ("int8", -128):
-            found = encoder.encode(texts, precision=precision, **how)
-            self.assertEqual(found.dtype, precision)
-            self.assertLessEqual(numpy.abs(low + (found - float(first)) * (high - low) / 255 - cut).max(),
-                                 (high - low).max() / 255 + 1e-6)
+        levels = encoder.encode(texts, precision="uint8", **how)
+        self.assertEqual(levels.dtype, "uint8")
+        error = cut - (low + levels * (high - low) / 255)  # of rounding down
+        self.assertTrue(-1e-6 < error.min() and error.max() < (high - low).max() / 255 + 1e-6)
+        signed = encoder.encode(texts, precision="int8", **how)
+        self.assertEqual(signed.dtype, "int8")
+        numpy.testing.assert_array_equal(signed.astype(int) + 128, levels)
         bits = encoder.encode(texts, precision="ubinary", **how)
         self.assertEqual((bits.dtype, bits.shape), ("uint8", (200, 3)))
         numpy.testing.assert_array_equal(numpy.unpackbits(bits, axis=1), cut > 0)
@@ -181,7 +199,13 @@ class Encoding(Scratch):
         self.assertGreaterEqual(len(figures), 2)
         self.assertEqual(figures, {name: json.loads(run.stdout)[name] for name in figures})
         encoder = ringlet.SentenceEncoder(MODEL)
-        self.assertEqual(encoder.evaluate(lambda model, output_path: (model, output_path), "out"), (encoder, "out"))
+
+        def evaluator(model, output_path):  # as those of Sentence Transformers
+            embeddings = model.encode(TEXTS, batch_size=32, show_progress_bar=False, convert_to_numpy=True, precision=None)
+            model.model_card_data.set_evaluation_metrics(self, {"rows": len(embeddings)}, 0, 0)
+            return {"rows": len(embeddings), "output": output_path}
+
+        self.assertEqual(encoder.evaluate(evaluator, "out"), {"rows": len(TEXTS), "output": "out"})
 
     def test_an_argument_without_support_is_named(self):
         encoder = ringlet.SentenceEncoder(MODEL)
@@ -374,6 +398,10 @@ class Training(Scratch):
                 ringlet.train(self.config("model = 'tiny'\nmax-steps = 2\nbatch = 4\n"),
                               output=self.folder / strategy, strategy=strategy, devices=devices)
             self.assertRegex(printed.getvalue(), r"(?s)no --data.*step 1/2.*step 2/2.*\n2 steps, mean loss .*; wrote ")
+            self.assertNotIn("\r", printed.getvalue())
+        with unittest.mock.patch.dict(sys.modules, ipykernel=None), contextlib.redirect_stdout(io.StringIO()) as printed:
+            ringlet.train(self.config("model = 'tiny'\nmax-steps = 2\nbatch = 4\n"), output=self.folder / "notebook")
+        self.assertRegex(printed.getvalue(), r"(?s)no --data.*\nstep 1/2.*\rstep 2/2.*\n2 steps, mean loss .*; wrote ")
 
 
 class Documentation(Scratch):

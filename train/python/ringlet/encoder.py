@@ -80,11 +80,20 @@ class Tokenizer:
         return self.vocab_size
 
 
+class _ModelCard:
+    """Receives figures from evaluators of Sentence Transformers, and keeps none: train() writes model cards."""
+
+    def set_evaluation_metrics(self, *figures: Any) -> None:
+        pass
+
+
 class SentenceEncoder(_ringlet.Encoder):
     """A Sentence Transformers folder, or organisation/name at Hugging Face.
 
     Threads that use one encoder take turns; other Python threads run during its calls.
     """
+
+    model_card_data = _ModelCard()
 
     def __init__(self, model: Path, device: Optional[str] = None, *, truncate_dim: Optional[int] = None) -> None:
         super().__init__(hub.folder(model), device or "cpu")
@@ -93,7 +102,7 @@ class SentenceEncoder(_ringlet.Encoder):
 
     def encode(self, sentences: Texts, prompt_name: Optional[str] = None, prompt: Optional[str] = None,
                batch_size: Optional[int] = None, show_progress_bar: Optional[bool] = None,
-               output_value: str = "sentence_embedding", precision: str = "float32", convert_to_numpy: bool = True,
+               output_value: str = "sentence_embedding", precision: Optional[str] = "float32", convert_to_numpy: bool = True,
                convert_to_tensor: bool = False, device: Optional[str] = None, normalize_embeddings: bool = False,
                truncate_dim: Optional[int] = None) -> Any:
         """Embeddings (texts, dimension), or (dimension) of a single text.
@@ -107,6 +116,7 @@ class SentenceEncoder(_ringlet.Encoder):
         truncate_dim: leading columns, before normalize_embeddings.
         """
         _check_choice("output_value", output_value, ["sentence_embedding"])
+        precision = precision or "float32"  # evaluators of Sentence Transformers pass None
         _check_choice("precision", precision, PRECISIONS)
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size: expected 1 or more, found {batch_size}")
