@@ -300,7 +300,7 @@ class StepCases {
   void update(const std::string& unit, std::int64_t n, std::int64_t calls) {
     const Draw positive = [=] { return uniform({n}, 0, 1e-3); };
     add_case("adamw" + unit, 0, {parameter({n}), parameter({n}), parameter({n}), positive},
-             [scalars = step_scalars(adamw_scalars(2e-5, 10))](Tensors& x) -> Tensors {
+             [scalars = step_scalars(adamw_scalars(2e-5, 0.01, 10))](Tensors& x) -> Tensors {
                adamw_(x[0], x[1], x[2], x[3], scalars);
                return {x[0], x[2], x[3]};
              });

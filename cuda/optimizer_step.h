@@ -14,12 +14,12 @@ struct AdamWFactors {
 /// The factors of one segment, from the current values of `args.scalars` and `args.grad_scale`.
 template <class T>
 RINGLET_HOST_DEVICE AdamWFactors<T> adamw_factors(const AdamWArgs& args, std::int64_t segment) {
-  const double* const scalars = args.scalars + 3 * segment;
-  const double lr = scalars[0], weight_decay = args.segments.decay_of(segment, args.weight_decay);
+  const double* const scalars = args.scalars + 4 * segment;
+  const double lr = scalars[0], weight_decay = scalars[1];
   return {static_cast<T>(*args.grad_scale), static_cast<T>(1 - lr * weight_decay),
           static_cast<T>(1 - args.beta1),   static_cast<T>(args.beta2),
           static_cast<T>(1 - args.beta2),   static_cast<T>(args.eps),
-          static_cast<T>(-lr / scalars[1]), static_cast<T>(1 / ::sqrt(scalars[2]))};
+          static_cast<T>(-lr / scalars[2]), static_cast<T>(1 / ::sqrt(scalars[3]))};
 }
 
 template <class T>
@@ -37,9 +37,9 @@ struct SGDFactors {
 };
 template <class T>
 RINGLET_HOST_DEVICE SGDFactors<T> sgd_factors(const SGDArgs& args, std::int64_t segment) {
-  const double weight_decay = args.segments.decay_of(segment, args.weight_decay);
-  return {static_cast<T>(*args.grad_scale), static_cast<T>(weight_decay),
-          static_cast<T>(args.momentum),    static_cast<T>(-args.scalars[segment]),
+  const double* const scalars = args.scalars + 2 * segment;
+  return {static_cast<T>(*args.grad_scale), static_cast<T>(scalars[1]),
+          static_cast<T>(args.momentum),    static_cast<T>(-scalars[0]),
           args.momentum_buffer != nullptr,  args.nesterov};
 }
 

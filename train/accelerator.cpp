@@ -49,7 +49,6 @@ void Accelerator::take(nn::Module& module) {
 void Accelerator::take(Optimizer& optimizer) {
   RINGLET_CHECK(!optimizer_, "[accelerator] it has an optimizer already");
   optimizer_ = &optimizer;
-  lr_ = optimizer.lr();
   if (module_) optimizer.skip_without_sync(*module_);
 }
 
@@ -72,8 +71,9 @@ std::vector<StepLoader*> Accelerator::loaders() const {
   return all;
 }
 
-UpdateArguments Accelerator::loader_arguments() const {
+UpdateArguments Accelerator::saved_arguments() const {
   UpdateArguments all;
+  if (!optimizer_->groups().empty()) all["parameter groups"] = optimizer_->groups();
   int number = 0;
   for (const StepLoader* loader : loaders()) {
     ++number;
@@ -96,7 +96,7 @@ std::unique_ptr<NoSync> Accelerator::accumulate() const {
 
 void Accelerator::backward(const Variable& loss) {
   optimizer();
-  if (schedule_ && sync_gradients()) optimizer_->set_lr(lr_ * schedule_->factor(updates()));
+  if (schedule_ && sync_gradients()) optimizer_->set_lr_factor(schedule_->factor(updates()));
   share_->weigh(loss).backward();
 }
 
@@ -122,13 +122,13 @@ void Accelerator::save_state(const std::filesystem::path& folder) const {
   state.position = state.more_positions.front();
   state.more_positions.erase(state.more_positions.begin());
   state.generator = default_generator();
-  state.arguments = loader_arguments();
+  state.arguments = saved_arguments();
   save_checkpoint(folder, *module_, stepped, state);
 }
 
 void Accelerator::load_state(const std::filesystem::path& folder) {
   optimizer();
-  check_same_arguments(folder, read_trainer_state(folder).arguments, loader_arguments());
+  check_same_arguments(folder, read_trainer_state(folder).arguments, saved_arguments());
   const TrainerState state = load_checkpoint(folder, *module_, *optimizer_);
   const std::vector<StepLoader*> all = loaders();
   all[0]->seek(state.position);

@@ -72,7 +72,8 @@ class Accelerator {
   /// order of prepare(). Between two steps only.
   void save_state(const std::filesystem::path& folder) const;
   /// Continues from such a checkpoint with the same bits, under any strategy. InputError if the
-  /// loaders are more or fewer, or have other data or steps; then nothing has been changed.
+  /// loaders are more or fewer, or have other data or steps, or if the optimizer has other groups;
+  /// then nothing has been changed.
   void load_state(const std::filesystem::path& folder);
 
   const comm::Group& group() const { return group_; }
@@ -104,7 +105,7 @@ class Accelerator {
   Optimizer& optimizer() const;
   /// Prepared loaders that still exist.
   std::vector<StepLoader*> loaders() const;
-  UpdateArguments loader_arguments() const;
+  UpdateArguments saved_arguments() const;
   std::int64_t updates() const;
 
   AcceleratorOptions options_;
@@ -115,7 +116,6 @@ class Accelerator {
   Optimizer* optimizer_ = nullptr;
   std::vector<std::pair<StepLoader*, std::weak_ptr<const void>>> loaders_;  // with its lifetime
   std::optional<Schedule> schedule_;
-  double lr_ = 0;  // the optimizer's, before the schedule's factor
   std::shared_ptr<BatchShare> share_ = std::make_shared<BatchShare>();  // of the present batch
 };
 

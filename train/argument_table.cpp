@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
+#include "ringlet/core/io/sha256.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/train/step/task.h"
 
@@ -122,6 +124,8 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
     fail_setting("momentum", ": only sgd has it; ", kOptimizers(arguments.optim), " has betas");
   if (arguments.num_train_epochs == 0 && arguments.max_steps <= 0)
     fail_setting("num_train_epochs", ": expected more than 0, found 0");
+  if (arguments.lr_lambda && (arguments.warmup_steps > 0 || arguments.warmup_ratio > 0))
+    fail_setting("lr_lambda", ": it has its own warm-up; expected no warmup_steps or warmup_ratio");
   check_strategies(arguments);
   const bool dp = arguments.strategy == Strategy::dp;
   if (dp == arguments.devices.empty())
@@ -152,6 +156,18 @@ void check_has_use(const TrainingArguments& arguments, const TrainingTask& task)
     fail_setting("shuffle", ": expected a task that takes its rows in their order");
 }
 
+namespace {
+
+/// Functions are compared by their values, of a thousand steps or more.
+std::string text_of(const std::function<double(std::int64_t)>& lr_lambda, std::int64_t steps) {
+  std::string values;
+  for (std::int64_t step = 0; step < steps; step += std::max<std::int64_t>(1, steps / 1000))
+    values += fmt::format("{} ", lr_lambda(step));
+  return "lr_lambda of values with SHA-256 " + sha256(values).substr(0, 16);
+}
+
+}  // namespace
+
 UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t total_steps,
                                  std::int64_t warmup_steps) {
   const auto exact = [](double value) { return fmt::format("{}", value); };
@@ -166,6 +182,9 @@ UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_
   each_argument(arguments, [&](const ArgumentRow& row, const auto& value, const auto&... limits) {
     if (*row.saved) all[row.saved] = text_of(value, limits...);
   });
+  if (arguments.lr_lambda) all["--schedule"] = text_of(arguments.lr_lambda, total_steps);
+  if (!arguments.parameter_groups.empty())
+    all["parameter groups"] = describe(arguments.parameter_groups);
   // A norm is summed in the order of the units.
   const nn::UnitPolicy& units = arguments.strategy_options.units;
   if (!units.is_default() && arguments.max_grad_norm > 0)

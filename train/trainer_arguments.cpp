@@ -35,12 +35,14 @@ std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArgu
     return std::make_unique<Sgd>(module, SgdOptions{.lr = arguments.learning_rate,
                                                     .momentum = arguments.momentum,
                                                     .weight_decay = arguments.weight_decay,
+                                                    .groups = arguments.parameter_groups,
                                                     .max_grad_norm = arguments.max_grad_norm});
   return std::make_unique<AdamW>(module, AdamWOptions{.lr = arguments.learning_rate,
                                                       .beta1 = arguments.adam_beta1,
                                                       .beta2 = arguments.adam_beta2,
                                                       .eps = arguments.adam_epsilon,
                                                       .weight_decay = arguments.weight_decay,
+                                                      .groups = arguments.parameter_groups,
                                                       .max_grad_norm = arguments.max_grad_norm});
 }
 

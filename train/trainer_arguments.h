@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ringlet/train/data/loader.h"
+#include "ringlet/train/optimizer/optimizer_state.h"
 #include "ringlet/train/optimizer/schedule.h"
 #include "ringlet/train/parallel/model/attached_strategy.h"
 #include "ringlet/train/parallel/model/mesh.h"
@@ -51,8 +53,12 @@ struct TrainingArguments {
   Decay lr_scheduler_type = Decay::linear;
   double warmup_ratio = 0;
   std::int64_t warmup_steps = 0;  // more than 0: instead of the ratio
+  /// The rate's factor at step 0, 1, …, instead of the above. A resumed run needs the same values.
+  std::function<double(std::int64_t step)> lr_lambda = {};
   OptimizerKind optim = OptimizerKind::adamw;
   double weight_decay = 0;
+  /// Parameters with a separate rate or decay, which the schedule multiplies alike.
+  std::vector<ParameterGroup> parameter_groups = {};
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;

@@ -60,7 +60,8 @@ TrainingRun::TrainingRun(TrainingJob& job)
   const std::int64_t warmup = arguments_.warmup_steps > 0
                                   ? arguments_.warmup_steps
                                   : warmup_steps_of(arguments_.warmup_ratio, total());
-  schedule_ = Schedule(arguments_.lr_scheduler_type, total(), warmup);
+  schedule_ = arguments_.lr_lambda ? Schedule(arguments_.lr_lambda)
+                                   : Schedule(arguments_.lr_scheduler_type, total(), warmup);
   state_.generator = default_generator();
   state_.arguments = update_arguments(arguments_, total(), warmup);
   state_.arguments.merge(task_.arguments());
@@ -183,7 +184,7 @@ void TrainingRun::take_step() {
   if (!std::exchange(in_epoch_, true))
     call(&TrainerCallback::on_epoch_begin, state_.position.epoch + 1);
   if (enqueued_.empty()) sums_.start_clock();
-  optimizer_->set_lr(arguments_.learning_rate * schedule_.factor(state_.step));
+  optimizer_->set_lr_factor(schedule_.factor(state_.step));
   EnqueuedStep enqueued{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
                         task_.take_loss()};
   if (!late_) read_loss(enqueued);  // of all ranks, before anything is updated

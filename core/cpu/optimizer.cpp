@@ -39,13 +39,13 @@ template <class T>
 void adamw_run(const AdamWArgs& args, std::int64_t segment, std::int64_t begin, std::int64_t end) {
   using V = vector_t<T>;
   const auto factor = [](double value) { return splat(static_cast<T>(value)); };
-  const double* const scalars = args.scalars + 3 * segment;
-  const double lr = scalars[0], weight_decay = args.segments.decay_of(segment, args.weight_decay);
+  const double* const scalars = args.scalars + 4 * segment;
+  const double lr = scalars[0], weight_decay = scalars[1];
   const V scale = factor(*args.grad_scale), decay = factor(1 - lr * weight_decay);
   const V one_minus_beta1 = factor(1 - args.beta1), beta2 = factor(args.beta2);
   const V one_minus_beta2 = factor(1 - args.beta2), eps = factor(args.eps);
-  const V step = factor(-lr / scalars[1]);
-  const V root = factor(1 / __builtin_sqrt(scalars[2]));
+  const V step = factor(-lr / scalars[2]);
+  const V root = factor(1 / __builtin_sqrt(scalars[3]));
   auto* param = static_cast<T*>(args.param) + begin;
   bfloat16* const rounded = from(args.rounded, begin);
   auto* exp_avg = static_cast<T*>(args.exp_avg) + begin;
@@ -73,9 +73,9 @@ template <class T>
 void sgd_run(const SGDArgs& args, std::int64_t segment, std::int64_t begin, std::int64_t end) {
   using V = vector_t<T>;
   const auto factor = [](double value) { return splat(static_cast<T>(value)); };
-  const double weight_decay = args.segments.decay_of(segment, args.weight_decay);
-  const V scale = factor(*args.grad_scale), decay = factor(weight_decay);
-  const V momentum = factor(args.momentum), lr = factor(-args.scalars[segment]);
+  const double* const scalars = args.scalars + 2 * segment;
+  const V scale = factor(*args.grad_scale), decay = factor(scalars[1]);
+  const V momentum = factor(args.momentum), lr = factor(-scalars[0]);
   auto* param = static_cast<T*>(args.param) + begin;
   bfloat16* const rounded = from(args.rounded, begin);
   auto* buffer = args.momentum_buffer ? static_cast<T*>(args.momentum_buffer) + begin : nullptr;

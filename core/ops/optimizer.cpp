@@ -57,25 +57,27 @@ std::int64_t norm_blocks(const Tensor& x) { return (x.numel() + kNormBlock - 1) 
 StepScalars step_scalars(const std::vector<double>& values, double grad_scale, Device device) {
   return {tensor(values, {static_cast<std::int64_t>(values.size())}, device),
           tensor(std::vector<double>{grad_scale}, {1}, device),
-          segment_table({{0, std::numeric_limits<std::int64_t>::max(), 1}}, device)};
+          segment_table({{0, std::numeric_limits<std::int64_t>::max()}}, device)};
 }
 
 Tensor segment_table(const std::vector<StepSegment>& segments, Device device) {
   std::vector<std::int64_t> flat;
-  for (const StepSegment& one : segments) flat.insert(flat.end(), {one.begin, one.end, one.decays});
+  for (const StepSegment& one : segments) flat.insert(flat.end(), {one.begin, one.end});
   return tensor(flat, {static_cast<std::int64_t>(segments.size()), kSegmentWidth}, device);
 }
 
-std::vector<double> adamw_scalars(double lr, std::int64_t step, const AdamWConstants& constants) {
+std::vector<double> adamw_scalars(double lr, double weight_decay, std::int64_t step,
+                                  const AdamWConstants& constants) {
   RINGLET_CHECK(step >= 1, "[adamw] steps count from 1, not ", step);
   const auto steps = static_cast<double>(step);
-  return {lr, 1 - std::pow(constants.beta1, steps), 1 - std::pow(constants.beta2, steps)};
+  return {lr, weight_decay, 1 - std::pow(constants.beta1, steps),
+          1 - std::pow(constants.beta2, steps)};
 }
 
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
             const StepScalars& scalars, const AdamWConstants& constants, Tensor rounded,
             const Tensor& blocks) {
-  check_step("adamw", param, grad, rounded, scalars, 3);
+  check_step("adamw", param, grad, rounded, scalars, 4);
   check_state("adamw", "exp_avg", param, exp_avg);
   check_state("adamw", "exp_avg_sq", param, exp_avg_sq);
   const bool has_blocks = blocks.defined() && param.dtype() == DType::f32;
@@ -88,23 +90,23 @@ void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_
       {param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(), exp_avg_sq.mutable_bytes(),
        rounded.mutable_bytes(), has_blocks ? blocks.data<double>() : nullptr, param.numel(),
        segments_of(scalars), scalars.values.data<double>(), scalars.grad_scale.data<double>(),
-       constants.beta1, constants.beta2, constants.eps, constants.weight_decay, param.dtype()},
+       constants.beta1, constants.beta2, constants.eps, param.dtype()},
       param.device());
 }
 
 void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
           const SGDConstants& constants, Tensor rounded) {
-  check_step("sgd", param, grad, rounded, scalars, 1);
+  check_step("sgd", param, grad, rounded, scalars, 2);
   RINGLET_CHECK_EQ(momentum_buffer.defined(), constants.momentum != 0,
                    "[sgd] a momentum buffer and momentum ", constants.momentum);
   RINGLET_CHECK(!constants.nesterov || constants.momentum != 0, "[sgd] nesterov needs momentum");
   if (momentum_buffer.defined()) check_state("sgd", "momentum_buffer", param, momentum_buffer);
   if (param.numel() == 0) return;
-  sgd_kernel({param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(),
-              rounded.mutable_bytes(), param.numel(), segments_of(scalars),
-              scalars.values.data<double>(), scalars.grad_scale.data<double>(), constants.momentum,
-              constants.weight_decay, constants.nesterov, param.dtype()},
-             param.device());
+  sgd_kernel(
+      {param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(),
+       rounded.mutable_bytes(), param.numel(), segments_of(scalars), scalars.values.data<double>(),
+       scalars.grad_scale.data<double>(), constants.momentum, constants.nesterov, param.dtype()},
+      param.device());
 }
 
 Tensor squared_norm_blocks(const Tensor& x) {

@@ -21,7 +21,6 @@ namespace ringlet {
 struct StepSegment {
   std::int64_t begin;
   std::int64_t end;
-  std::int64_t decays;  // 0: no weight decay
 
   friend bool operator==(const StepSegment&, const StepSegment&) = default;
 };
@@ -42,9 +41,6 @@ struct StepSegments {
         low = middle + 1;
     }
     return low;
-  }
-  RINGLET_HOST_DEVICE double decay_of(std::int64_t segment, double weight_decay) const {
-    return table[segment].decays != 0 ? weight_decay : 0;
   }
 };
 
@@ -73,12 +69,12 @@ struct AdamWArgs {
   const double* blocks;
   std::int64_t n;
   StepSegments segments;
-  const double* scalars;     // (segments, 3): lr; bias corrections 1 - beta1^step, 1 - beta2^step
+  /// (segments, 4): lr, weight_decay, the bias corrections 1 - beta1^step and 1 - beta2^step
+  const double* scalars;
   const double* grad_scale;  // (1): 1, or the factor from clipping; NaN: nothing is updated
   double beta1;
   double beta2;
   double eps;
-  double weight_decay;
   DType dtype;  // f32 or f64
 };
 extern OpKernel<AdamWArgs> adamw_kernel;
@@ -92,10 +88,9 @@ struct SGDArgs {
   void* rounded;          // (n), as in AdamWArgs
   std::int64_t n;
   StepSegments segments;
-  const double* scalars;     // (segments, 1): lr
+  const double* scalars;     // (segments, 2): lr, weight_decay
   const double* grad_scale;  // (1), as in AdamWArgs
   double momentum;
-  double weight_decay;
   bool nesterov;
   DType dtype;  // f32 or f64
 };
@@ -128,24 +123,23 @@ extern OpKernel<ClipFactorArgs> clip_factor_kernel;
 
 /// The values that change from step to step, f64, on the parameters' device.
 struct StepScalars {
-  Tensor values;      // of each segment; AdamW: adamw_scalars(); SGD: lr
+  Tensor values;      // of each segment; AdamW: adamw_scalars(); SGD: lr, weight_decay
   Tensor grad_scale;  // one element; NaN: nothing is updated
-  Tensor segments;    // (segments, 3) i64: a StepSegment each
+  Tensor segments;    // (segments, 2) i64: a StepSegment each
 };
 /// Uploads the values for one segment, a run of any length.
 StepScalars step_scalars(const std::vector<double>& values, double grad_scale = 1,
                          Device device = default_device());
-/// (segments, 3) i64.
+/// (segments, 2) i64.
 Tensor segment_table(const std::vector<StepSegment>& segments, Device device = default_device());
 
 struct AdamWConstants {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0.01;
 };
-/// (3): lr and the bias corrections of step `step`, counted from 1.
-std::vector<double> adamw_scalars(double lr, std::int64_t step,
+/// (4): lr, weight_decay, and the bias corrections of step `step`, counted from 1.
+std::vector<double> adamw_scalars(double lr, double weight_decay, std::int64_t step,
                                   const AdamWConstants& constants = {});
 /// The first four are f32 or f64 with the same numel. `rounded` (numel) bf16, or undefined,
 /// receives the updated elements of param, rounded; param is f32 then. `blocks`, or undefined, are
@@ -156,7 +150,6 @@ void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_
 
 struct SGDConstants {
   double momentum = 0;
-  double weight_decay = 0;
   bool nesterov = false;
 };
 /// `momentum_buffer` starts with zeros; it is undefined if and only if momentum is 0. `rounded` as

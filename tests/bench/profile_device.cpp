@@ -79,7 +79,7 @@ TEST_CASE("a GPU reads a parameter that it keeps rounded, a CPU rounds it anew")
 
 TEST_CASE(
     "an update that rounds what it writes moves two bytes more for each element of a segment") {
-  const StepSegment segments[] = {{0, 10, 1}, {90, 200, 0}};
+  const StepSegment segments[] = {{0, 10}, {90, 200}};
   AdamWArgs adamw{};
   SGDArgs sgd{};
   adamw.n = sgd.n = 100;

@@ -187,11 +187,11 @@ TEST_CASE_FIXTURE(OnCpu, "no way of writing leaves old bits behind") {
       {"a pointer", [&] { p.second.mutable_data<float>()[41] += 1; }},
       {"another view", [&] { p.arena.view({-1}).slice(3, 9).fill_(2); }},
       {"AdamW over the arena",
-       [&] { adamw_(p.arena, grad, m, v, step_scalars(adamw_scalars(1e-3, 1))); }},
+       [&] { adamw_(p.arena, grad, m, v, step_scalars(adamw_scalars(1e-3, 0, 1))); }},
       {"SGD over a shard",
        [&] {
          Tensor shard = p.arena.slice(1000, 2000), none;
-         sgd_(shard, grad.slice(1000, 2000), none, step_scalars({0.1}));
+         sgd_(shard, grad.slice(1000, 2000), none, step_scalars({0.1, 0}));
        }},
       {"an element-wise op", [&] { axpby(p.arena, 2, grad, 0.5); }},
       {"a product",

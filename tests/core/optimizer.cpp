@@ -23,13 +23,13 @@ Tensor wave(std::int64_t n, double phase) {
 struct BothSteps {
   explicit BothSteps(std::int64_t n)
       : grad(wave(n, 3)), param(wave(n, 1)), m(wave(n, 2)), v(ones({n})), other(wave(n, 4)) {}
-  void step(std::int64_t begin, std::int64_t end, const StepScalars& adamw, const StepScalars& sgd,
-            double decay) {
+  void step(std::int64_t begin, std::int64_t end, const StepScalars& adamw,
+            const StepScalars& sgd) {
     const auto part = [=](const Tensor& x) { return x.slice(begin, end); };
     Tensor param_part = part(param), m_part = part(m), v_part = part(v), other_part = part(other);
     Tensor none;
-    adamw_(param_part, part(grad), m_part, v_part, adamw, {.weight_decay = decay});
-    sgd_(other_part, part(grad), none, sgd, {.weight_decay = decay});
+    adamw_(param_part, part(grad), m_part, v_part, adamw);
+    sgd_(other_part, part(grad), none, sgd);
   }
   std::vector<std::vector<float>> bits() const {
     return {param.to_vector(), m.to_vector(), v.to_vector(), other.to_vector()};
@@ -41,8 +41,7 @@ struct BothSteps {
 AdamWConstants adamw_constants(const Oracle& ops, const std::string& c) {
   return {.beta1 = ops.scalar(c + "/beta1"),
           .beta2 = ops.scalar(c + "/beta2"),
-          .eps = ops.scalar(c + "/eps"),
-          .weight_decay = ops.scalar(c + "/weight_decay")};
+          .eps = ops.scalar(c + "/eps")};
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ TEST_CASE("five steps of AdamW equal PyTorch's") {
   for (const std::string& c : ops.cases("adamw"))
     for (DType dtype : {DType::f64, DType::f32}) {
       const AdamWConstants constants = adamw_constants(ops, c);
-      const double lr = ops.scalar(c + "/lr");
+      const double lr = ops.scalar(c + "/lr"), decay = ops.scalar(c + "/weight_decay");
       Tensor param = ops.tensor(c + "/start", dtype);
       Tensor exp_avg = zeros_like(param), exp_avg_sq = zeros_like(param);
       const Tensor gradients = ops.tensor(c + "/gradients", dtype);
@@ -61,7 +60,7 @@ TEST_CASE("five steps of AdamW equal PyTorch's") {
       const double rounding = dtype == DType::f64 ? 0 : kF32;
       for (int k = 1; k <= 5; ++k) {
         adamw_(param, gradients[k - 1], exp_avg, exp_avg_sq,
-               step_scalars(adamw_scalars(lr, k, constants)), constants);
+               step_scalars(adamw_scalars(lr, decay, k, constants)), constants);
         check_close(param, ops.tensor(c + "/steps")[k - 1], kF32 + 3 * k * rounding, c);
       }
       check_close(exp_avg, ops.tensor(c + "/exp_avg"), kF32 + 3 * 5 * rounding, c);
@@ -73,9 +72,9 @@ TEST_CASE("five steps of SGD equal PyTorch's") {
   const Oracle ops("ops");
   for (const std::string& c : ops.cases("sgd"))
     for (DType dtype : {DType::f64, DType::f32}) {
-      const SGDConstants constants{.momentum = ops.scalar(c + "/momentum"),
-                                   .weight_decay = ops.scalar(c + "/weight_decay")};
-      const StepScalars scalars = step_scalars({ops.scalar(c + "/lr")});
+      const SGDConstants constants{.momentum = ops.scalar(c + "/momentum")};
+      const StepScalars scalars =
+          step_scalars({ops.scalar(c + "/lr"), ops.scalar(c + "/weight_decay")});
       Tensor param = ops.tensor(c + "/start", dtype);
       Tensor buffer = constants.momentum != 0 ? zeros_like(param) : Tensor();
       const Tensor gradients = ops.tensor(c + "/gradients", dtype);
@@ -90,7 +89,7 @@ TEST_CASE("five steps of SGD equal PyTorch's") {
 TEST_CASE("Nesterov's momentum looks one step ahead") {
   Tensor param = tensor({1.f}), buffer = zeros({1});
   const SGDConstants nesterov{.momentum = 0.5, .nesterov = true};
-  const StepScalars scalars = step_scalars({0.5});
+  const StepScalars scalars = step_scalars({0.5, 0});
   sgd_(param, tensor({1.f}), buffer, scalars, nesterov);  // b = 1, 1 - 0.5 (1 + 0.5)
   CHECK(param.item() == 0.25);
   sgd_(param, tensor({1.f}), buffer, scalars, nesterov);  // b = 1.5, 0.25 - 0.5 (1 + 0.75)
@@ -100,37 +99,40 @@ TEST_CASE("Nesterov's momentum looks one step ahead") {
 
 TEST_CASE("a step cut anywhere gives the same bits") {
   const std::int64_t n = 10007;
-  const StepScalars adamw = step_scalars(adamw_scalars(0.01, 3), 0.37), sgd = step_scalars({1e-3});
+  const StepScalars adamw = step_scalars(adamw_scalars(0.01, 0.1, 3), 0.37);
+  const StepScalars sgd = step_scalars({1e-3, 0.1});
   BothSteps whole(n), cut(n);
-  whole.step(0, n, adamw, sgd, 0.1);
+  whole.step(0, n, adamw, sgd);
   const std::int64_t edges[] = {0, 1, 2, 17, 4096, 4099, 9999, n};
-  for (int i = 0; i < 7; ++i) cut.step(edges[i], edges[i + 1], adamw, sgd, 0.1);
+  for (int i = 0; i < 7; ++i) cut.step(edges[i], edges[i + 1], adamw, sgd);
   CHECK(whole.bits() == cut.bits());
 }
 
 TEST_CASE("segments have the bits of steps of their own, and between them nothing changes") {
   const std::int64_t n = 40007;  // more than one thread's part
-  const std::vector<StepSegment> segments = {{3, 4, 1}, {4, 17, 0}, {20, 33000, 1}, {33000, n, 0}};
+  const std::vector<StepSegment> segments = {{3, 4}, {4, 17}, {20, 33000}, {33000, n}};
   BothSteps whole(n), apart(n);
-  std::vector<double> values;
+  std::vector<double> values, rates;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    const auto [begin, end, decays] = segments[i];
+    const auto [begin, end] = segments[i];
     const auto step = static_cast<std::int64_t>(i + 1);
-    const std::vector<double> own = adamw_scalars(0.01, step);
+    const double decay = i == 0 ? 0.1 : i == 2 ? 0.3 : 0;
+    const std::vector<double> own = adamw_scalars(0.01, decay, step);
+    const std::vector<double> rate = {static_cast<double>(step), decay};
     values.insert(values.end(), own.begin(), own.end());
-    apart.step(begin, end, step_scalars(own, 0.37), step_scalars({static_cast<double>(step)}, 0.37),
-               decays ? 0.1 : 0);
+    rates.insert(rates.end(), rate.begin(), rate.end());
+    apart.step(begin, end, step_scalars(own, 0.37), step_scalars(rate, 0.37));
   }
-  StepScalars adamw = step_scalars(values, 0.37), sgd = step_scalars({1, 2, 3, 4}, 0.37);
+  StepScalars adamw = step_scalars(values, 0.37), sgd = step_scalars(rates, 0.37);
   adamw.segments = sgd.segments = segment_table(segments);
-  whole.step(0, n, adamw, sgd, 0.1);
+  whole.step(0, n, adamw, sgd);
   CHECK(whole.bits() == apart.bits());
   CHECK(whole.param[18].item() == BothSteps(n).param[18].item());
 }
 
 TEST_CASE("AdamW has the same bits with a gradient's blocks, and does not read those of zeros") {
   const std::int64_t n = 5 * kNormBlock + 7;
-  const StepScalars scalars = step_scalars(adamw_scalars(0.01, 3), 0.37);
+  const StepScalars scalars = step_scalars(adamw_scalars(0.01, 0.1, 3), 0.37);
   for (const std::int64_t begin : {0, 1, 4}) {  // a tile of the step in one block, or in two
     const auto part = [=](const Tensor& x) { return x.slice(begin, n); };
     Tensor grad = part(wave(n, 3));
@@ -140,7 +142,7 @@ TEST_CASE("AdamW has the same bits with a gradient's blocks, and does not read t
     const auto stepped = [&](const Tensor& with) {
       BothSteps all(n);
       Tensor param = part(all.param), m = part(all.m), v = part(all.v);
-      adamw_(param, grad, m, v, scalars, {.weight_decay = 0.1}, {}, with);
+      adamw_(param, grad, m, v, scalars, {}, {}, with);
       return all.bits();
     };
     const auto expected = stepped({});
@@ -159,19 +161,20 @@ TEST_CASE("AdamW reads every gradient of f64: a small number's square may be 0")
   const Tensor grad = tensor(std::vector<double>{1e-200, 0}, {2});
   const Tensor blocks = squared_norm_blocks(grad);
   CHECK(blocks.to_vector<double>()[0] == 0);
-  adamw_(param, grad, m, v, step_scalars(adamw_scalars(0.01, 1)), {}, {}, blocks);
+  adamw_(param, grad, m, v, step_scalars(adamw_scalars(0.01, 0, 1)), {}, {}, blocks);
   CHECK(m.to_vector<double>()[0] > 0);
 }
 
 TEST_CASE("a step and a norm have the CPU's bits on every device, segments' edges included") {
   if (cpu::isa() == cpu::Isa::portable) return;  // it rounds a b + c twice
-  const std::vector<StepSegment> segments = {{1, 2, 1},      {2, 7, 1},      {7, 103, 0},
-                                             {103, 106, 1},  {113, 9113, 0}, {9113, 9241, 0},
-                                             {9241, 9272, 1}};
+  const std::vector<StepSegment> segments = {{1, 2},      {2, 7},       {7, 103},    {103, 106},
+                                             {113, 9113}, {9113, 9241}, {9241, 9272}};
   std::vector<double> adamw_values, rates;
   for (std::int64_t i = 0; i < 7; ++i) {
-    for (const double x : adamw_scalars(0.01, 1 + i % 3)) adamw_values.push_back(x);
-    rates.push_back(0.1 / static_cast<double>(i + 1));
+    const bool decays = i < 2 || i == 3 || i == 6;
+    for (const double x : adamw_scalars(0.01, decays ? 0.1 : 0, 1 + i % 3))
+      adamw_values.push_back(x);
+    for (const double x : {0.1 / static_cast<double>(i + 1), decays ? 0.2 : 0}) rates.push_back(x);
   }
   const auto results = [&](Device device, DType dtype) {
     const auto at = [&](double phase) { return wave(9300, phase).to(dtype).to(device); };
@@ -183,9 +186,9 @@ TEST_CASE("a step and a norm have the CPU's bits on every device, segments' edge
     Tensor param = at(1), m = at(3), v = mul(at(4), at(4)), none;
     Tensor plain = at(5), heavy = at(5), ahead = at(5), buffer = at(7), buffer_ahead = at(7);
     for (int step = 0; step < 3; ++step) {
-      adamw_(param, at(2), m, v, scalars(adamw_values), {.weight_decay = 0.1});
-      sgd_(plain, at(6), none, scalars(rates), {.weight_decay = 0.2});
-      sgd_(heavy, at(6), buffer, scalars(rates), {.momentum = 0.9, .weight_decay = 0.2});
+      adamw_(param, at(2), m, v, scalars(adamw_values));
+      sgd_(plain, at(6), none, scalars(rates));
+      sgd_(heavy, at(6), buffer, scalars(rates), {.momentum = 0.9});
       sgd_(ahead, at(6), buffer_ahead, scalars(rates), {.momentum = 0.9, .nesterov = true});
     }
     std::vector<std::vector<double>> all;
@@ -203,17 +206,17 @@ TEST_CASE("a step and a norm have the CPU's bits on every device, segments' edge
 TEST_CASE("bad arguments of a step") {
   Tensor param = zeros({3}), state = zeros({3}), other = zeros({4}), none;
   const Tensor grad = zeros({3});
-  const StepScalars adamw = step_scalars(adamw_scalars(1e-3, 1)), sgd = step_scalars({1e-3});
+  const StepScalars adamw = step_scalars(adamw_scalars(1e-3, 0, 1)), sgd = step_scalars({1e-3, 0});
   CHECK_THROWS_AS(adamw_(param, grad, state, other, adamw), Error);
-  CHECK_THROWS_WITH(adamw_(param, grad, state, state, sgd), "[adamw] elements of scalars: 1 != 3");
-  CHECK_THROWS_AS(adamw_scalars(1e-3, 0), Error);
+  CHECK_THROWS_WITH(adamw_(param, grad, state, state, sgd), "[adamw] elements of scalars: 2 != 4");
+  CHECK_THROWS_AS(adamw_scalars(1e-3, 0, 0), Error);
   CHECK_THROWS_AS(sgd_(param, grad, none, sgd, {.momentum = 0.9}), Error);
   CHECK_THROWS_AS(sgd_(param, grad, none, sgd, {.nesterov = true}), Error);
   CHECK_THROWS_WITH(sgd_(param, grad, none, {tensor({1e-3f}), sgd.grad_scale, sgd.segments}),
                     "[sgd] dtype of scalars: f32 != f64");
-  const Tensor two = segment_table({{0, 1, 1}, {2, 3, 0}});
+  const Tensor two = segment_table({{0, 1}, {2, 3}});
   CHECK_THROWS_WITH(sgd_(param, grad, none, {sgd.values, sgd.grad_scale, two}),
-                    "[sgd] elements of scalars: 1 != 2");
+                    "[sgd] elements of scalars: 2 != 4");
   CHECK_THROWS_WITH(sgd_(param, grad, none, {sgd.values, sgd.grad_scale, two.to(DType::f64)}),
                     "[sgd] dtype of segments: f64 != i64");
   Tensor half = param.to(DType::bf16);
@@ -222,10 +225,10 @@ TEST_CASE("bad arguments of a step") {
 
 TEST_CASE("a step reads what its scalars hold when it runs") {
   Tensor param = tensor({1.f}), none;
-  StepScalars scalars = step_scalars({0.5});
+  StepScalars scalars = step_scalars({0.5, 0});
   sgd_(param, tensor({1.f}), none, scalars);
   CHECK(param.item() == 0.5);
-  scalars.values.fill_(0.125);
+  scalars.values.slice(0, 1).fill_(0.125);
   scalars.grad_scale.fill_(2);
   sgd_(param, tensor({1.f}), none, scalars);
   CHECK(param.item() == 0.25);
@@ -234,8 +237,8 @@ TEST_CASE("a step reads what its scalars hold when it runs") {
 TEST_CASE("a gradient scale that is no number updates nothing") {
   Tensor param = ones({3}), exp_avg = ones({3}), exp_avg_sq = ones({3}), buffer = ones({3});
   const Tensor grad = ones({3}), same = ones({3});
-  adamw_(param, grad, exp_avg, exp_avg_sq, step_scalars(adamw_scalars(0.1, 1), NAN));
-  sgd_(param, grad, buffer, step_scalars({0.1}, NAN), {.momentum = 0.9});
+  adamw_(param, grad, exp_avg, exp_avg_sq, step_scalars(adamw_scalars(0.1, 0, 1), NAN));
+  sgd_(param, grad, buffer, step_scalars({0.1, 0}, NAN), {.momentum = 0.9});
   for (const Tensor& left : {param, exp_avg, exp_avg_sq, buffer})
     CHECK(left.to_vector() == same.to_vector());
 }
@@ -314,8 +317,7 @@ TEST_CASE("squared norms by blocks: right, and the same for every shard") {
 TEST_CASE("a step rounds what it updates, and nothing else") {
   const std::int64_t n = 5000;
   // Odd edges, elements outside all segments, and positions where no pack of both dtypes can begin.
-  const Tensor segments = segment_table({{0, 3, 1}, {10, 4111, 0}, {4111, 4990, 1}});
-  const auto three = [](double lr) { return std::vector<double>{lr, lr, lr}; };
+  const Tensor segments = segment_table({{0, 3}, {10, 4111}, {4111, 4990}});
   for (const std::int64_t skew : {0, 1})
     for (const double grad_scale : {1.0, static_cast<double>(NAN)})
       for (const bool adamw : {true, false}) {
@@ -324,9 +326,11 @@ TEST_CASE("a step rounds what it updates, and nothing else") {
         Tensor param = wave(n, 1), m = wave(n, 3), v = mul(m, m);
         const Tensor grad = wave(n, 2), before = param.clone();
         Tensor all = full({n + skew}, 7, DType::bf16), rounded = all.slice(skew, n + skew);
-        StepScalars scalars = step_scalars(three(1e-2), grad_scale);
-        if (adamw)
-          scalars = step_scalars({1e-2, 0.1, 0.1, 1e-2, 0.1, 0.1, 1e-2, 0.1, 0.1}, grad_scale);
+        std::vector<double> values;
+        for (int segment = 0; segment < 3; ++segment)
+          for (const double x : adamw ? std::vector{1e-2, 0.01, 0.1, 0.1} : std::vector{1e-2, 0.0})
+            values.push_back(x);
+        StepScalars scalars = step_scalars(values, grad_scale);
         scalars.segments = segments;
         Tensor plain = param.clone(), plain_m = m.clone(), plain_v = v.clone();
         if (adamw) {
@@ -343,7 +347,7 @@ TEST_CASE("a step rounds what it updates, and nothing else") {
           CHECK(got[i] == (is_updated(i) && grad_scale == 1 ? expected[i] : 7));
       }
   Tensor param = wave(8, 1), none, short_one = zeros({7}, DType::bf16);
-  const StepScalars scalars = step_scalars({0.1});
+  const StepScalars scalars = step_scalars({0.1, 0});
   CHECK_THROWS_WITH(sgd_(param, wave(8, 2), none, scalars, {}, short_one),
                     "[sgd] elements of rounded: 7 != 8");
   CHECK_THROWS_WITH(sgd_(param, wave(8, 2), none, scalars, {}, zeros({8})),

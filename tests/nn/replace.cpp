@@ -56,7 +56,7 @@ TEST_CASE("a layer that is not there, and one of another class, are named") {
   CHECK_THROWS_WITH_AS(replace(tower, {"layer.1.dens"}, twice),
                        "[module] no replaceable layer 'layer.1.dens'; near: layer.1.dense", Error);
   CHECK_THROWS_WITH_AS(replace(tower, {"layer.*"}, twice),
-                       "[module] no replaceable layer 'layer.*'", Error);
+                       "[module] no replaceable layer 'layer.*'; there are: layer.*.dense", Error);
   CHECK_THROWS_WITH_AS(replace<Twice>(tower, {"layer.1.dense"}, twice),
                        "[module] layer.1.dense is a Linear, not of the class asked for", Error);
   CHECK_THROWS_WITH_AS(
@@ -112,7 +112,7 @@ TEST_CASE("a replacement that fails changes nothing") {
   };
   check_refused({.r = 0, .target_modules = {"1.dense"}}, "[Lora] r: expected 1 or more, got 0");
   check_refused({.target_modules = {"0.dense", "3.dense"}},
-                "[module] no replaceable layer '3.dense'");
+                "[module] no replaceable layer '3.dense'; there are: layer.*.dense");
   const auto second_fails = [](const std::shared_ptr<Module>& layer) -> std::shared_ptr<Module> {
     if (layer->path() == "layer.1.dense") return std::make_shared<Tower>();
     return std::make_shared<Twice>();

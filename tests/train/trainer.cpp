@@ -372,7 +372,14 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
           adamw + "adamw, beta1 0.9, beta2 0.999, eps 1e-06");
   refused(&TrainingArguments::max_grad_norm, 0.0, "largest gradient norm (--clip) 1, now 0");
   refused(&TrainingArguments::optim, OptimizerKind::sgd, adamw + "sgd, --momentum 0");
+  refused(&TrainingArguments::parameter_groups,
+          std::vector<ParameterGroup>{{.parameters = {"embeddings", "bias"}, .lr = 1e-3}},
+          "parameter groups none, now embeddings,bias lr 0.001");
   arguments.warmup_ratio = 0;
+  refused(
+      &TrainingArguments::lr_lambda, [](std::int64_t) { return 0.5; },
+      "--schedule linear, now lr_lambda of values with SHA-256 232aee78eabb44db; warm-up steps (--warmup) 2, "
+      "now 0");
   arguments.warmup_steps = 2;  // the same in another form
   train();
   CHECK_THROWS_WITH_AS(Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(),
@@ -394,16 +401,21 @@ TEST_CASE("SGD's updates are those of the optimizer by hand") {
   arguments.optim = OptimizerKind::sgd;
   arguments.momentum = 0.9;
   arguments.weight_decay = 0.01;
+  arguments.parameter_groups = {{.parameters = {"embeddings"}, .lr = 0.01, .weight_decay = 0.1}};
+  arguments.lr_lambda = [](std::int64_t step) { return 1 / (1 + static_cast<double>(step)); };
   const auto trained = words::loss(2), by_hand = words::loss(2);
   words_trainer(*trained, arguments).train();
 
   const GeneratorGuard guard(RandomGenerator{arguments.seed, 0, 0});
   SentenceTask task(*by_hand, {words::dataset(24, 2)}, words::tokenizer(),
                     {.batch_size = 4, .seed = arguments.seed});
-  Sgd sgd(*by_hand, {.momentum = 0.9, .weight_decay = 0.01, .max_grad_norm = 1});
-  const Schedule schedule(Decay::linear, 18, 0);
+  Sgd sgd(*by_hand, {.lr = arguments.learning_rate,
+                     .momentum = 0.9,
+                     .weight_decay = 0.01,
+                     .groups = arguments.parameter_groups,
+                     .max_grad_norm = 1});
   for (std::int64_t step = 0; step < 18; ++step) {
-    sgd.set_lr(arguments.learning_rate * schedule.factor(step));
+    sgd.set_lr_factor(arguments.lr_lambda(step));
     task.step();
     sgd.step();
     sgd.zero_grad();

@@ -12,12 +12,13 @@ struct Optimizer::Parts {
   RoundedMirror mirror;
 };
 
-Optimizer::Optimizer(nn::Module& module, double lr, double max_grad_norm, bool check_finite,
+Optimizer::Optimizer(nn::Module& module, const UpdateSettings& settings,
                      std::vector<std::string> moment_names)
     : module_(module),
-      lr_(lr),
-      state_(module, std::move(moment_names)),
-      parts_(new Parts{.norm = {state_, max_grad_norm, check_finite},
+      lr_(settings.lr),
+      groups_(describe(settings.groups)),
+      state_(module, settings, std::move(moment_names)),
+      parts_(new Parts{.norm = {state_, settings.max_grad_norm, settings.check_finite},
                        .mirror = RoundedMirror(state_.arena())}) {}
 
 Optimizer::~Optimizer() = default;
@@ -31,7 +32,9 @@ void Optimizer::step() {
 
 void Optimizer::prepare_step() {
   state_.prepare_step();
-  parts_->plan.prepare(state_, [this](std::int64_t step) { return scalars(step); });
+  parts_->plan.prepare(state_, [this](const OptimizerState::Entry& entry) {
+    return scalars(entry.lr.value_or(lr_) * lr_factor_, entry.weight_decay, entry.steps + 1);
+  });
   parts_->mirror.prepare();
 }
 

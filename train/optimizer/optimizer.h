@@ -59,8 +59,11 @@ class Optimizer {
   /// step() and zero_grad() do nothing under a NoSync of `of`, which must outlive this.
   void skip_without_sync(const nn::Module& of) { skips_under_ = &of; }
 
-  double lr() const { return lr_; }
+  /// The rate of parameters without a group's, times the factor.
+  double lr() const { return lr_ * lr_factor_; }
   void set_lr(double lr) { lr_ = lr; }
+  /// Multiplies all rates, those of groups included: a Schedule's factor.
+  void set_lr_factor(double factor) { lr_factor_ = factor; }
   void set_max_grad_norm(double max_norm);
   /// Global norm at the last step that was checked, before clipping: block sums in f64, added in a
   /// fixed order. NaN before the first. Without checks, the first call waits for the device.
@@ -74,6 +77,8 @@ class Optimizer {
   }
   /// The same without moments.
   std::vector<ParameterState> updates() const { return state_.updates(); }
+  /// The parameter groups as text; empty without.
+  const std::string& groups() const { return groups_; }
   const std::vector<std::string>& moment_names() const { return state_.moment_names(); }
   /// Moments of each of the arena's local slices, by name, (end - begin) each.
   const std::vector<std::vector<Tensor>>& local_moments() { return state_.local_moments(); }
@@ -90,12 +95,11 @@ class Optimizer {
     StepScalars scalars;
     Tensor blocks;  // squared_norm_blocks() of grad; undefined: not computed
   };
-  /// `max_grad_norm` and `check_finite`: see GradientNorm.
-  Optimizer(nn::Module& module, double lr, double max_grad_norm, bool check_finite,
+  Optimizer(nn::Module& module, const UpdateSettings& settings,
             std::vector<std::string> moment_names);
   /// The values of Run::scalars in update() for a segment of parameters at their update number
   /// `step`, counted from 1. Their number is constant.
-  virtual std::vector<double> scalars(std::int64_t step) const = 0;
+  virtual std::vector<double> scalars(double lr, double weight_decay, std::int64_t step) const = 0;
   virtual void update(Run& run) = 0;
 
  private:
@@ -103,6 +107,8 @@ class Optimizer {
 
   nn::Module& module_;
   double lr_;
+  double lr_factor_ = 1;
+  std::string groups_;
   const nn::Module* skips_under_ = nullptr;  // its NoSync pauses steps
   OptimizerState state_;
   struct Parts;

@@ -1,6 +1,12 @@
 #include "ringlet/train/optimizer/optimizer_state.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+
+#include "ringlet/core/ops/optimizer.h"
+#include "ringlet/nn/name_pattern.h"
 
 namespace ringlet::train {
 
@@ -9,13 +15,57 @@ bool decays_by_default(const std::string& name, const Shape& shape) {
          name.find("LayerNorm") == std::string::npos;
 }
 
-OptimizerState::OptimizerState(nn::Module& module, std::vector<std::string> moment_names)
+std::string describe(const std::vector<ParameterGroup>& groups) {
+  std::string text;
+  for (const ParameterGroup& group : groups) {
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", fmt::join(group.parameters, ","));
+    if (group.lr) text += fmt::format(" lr {}", *group.lr);
+    if (group.weight_decay) text += fmt::format(" weight_decay {}", *group.weight_decay);
+  }
+  return text;
+}
+
+namespace {
+
+// The first group that names each parameter, or null.
+std::vector<const ParameterGroup*> groups_of(const nn::Arena& arena,
+                                             const std::vector<ParameterGroup>& groups) {
+  std::vector<std::string> names;
+  for (const nn::PlacedParameter& placed : arena.parameters()) names.push_back(placed.name);
+  std::vector<const ParameterGroup*> found(names.size());
+  for (const ParameterGroup& group : groups) {
+    RINGLET_CHECK(group.lr.value_or(0) >= 0 && group.weight_decay.value_or(0) >= 0,
+                  "[optimizer] a group's lr and weight_decay: expected 0 or more, found ",
+                  describe({group}));
+    for (const std::string& pattern : group.parameters) {
+      bool matched = false;
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        if (!nn::names_parameter(pattern, names[i])) continue;
+        matched = true;
+        if (!found[i]) found[i] = &group;
+      }
+      if (!matched) nn::fail_no_match("parameter", pattern, names);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+OptimizerState::OptimizerState(nn::Module& module, const UpdateSettings& settings,
+                               std::vector<std::string> moment_names)
     : names_(std::move(moment_names)),
       arena_(nn::pack(module)),
       slice_group_(nn::slice_group(module)) {
   RINGLET_CHECK(arena_->numel() > 0, "[optimizer] the module has no parameters");
-  for (const nn::PlacedParameter& placed : arena_->parameters())
-    entries_.push_back({placed, decays_by_default(placed.name, placed.parameter.shape())});
+  const std::vector<const ParameterGroup*> groups = groups_of(*arena_, settings.groups);
+  for (const nn::PlacedParameter& placed : arena_->parameters()) {
+    const ParameterGroup group =
+        groups[entries_.size()] ? *groups[entries_.size()] : ParameterGroup{};
+    const bool decays = decays_by_default(placed.name, placed.parameter.shape());
+    entries_.push_back(
+        {placed, group.lr, group.weight_decay.value_or(decays ? settings.weight_decay : 0)});
+  }
   // From here on gradients are written into the arena. Each step requests the slices anew, so that
   // a strategy that comes later may take the memory.
   arena_->local_slices();

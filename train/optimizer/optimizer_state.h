@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,26 @@ namespace ringlet::train {
 /// contains "bias" or "LayerNorm", nor vectors.
 bool decays_by_default(const std::string& name, const Shape& shape);
 
+/// Parameters with a separate learning rate or weight decay.
+struct ParameterGroup {
+  /// Patterns of name_pattern.h: of a parameter, or of a module and so of all below it.
+  std::vector<std::string> parameters;
+  std::optional<double> lr = {};  // none: the optimizer's
+  /// Counts for each parameter named, biases included; none: the optimizer's.
+  std::optional<double> weight_decay = {};
+};
+/// The groups as text, for messages and checkpoints.
+std::string describe(const std::vector<ParameterGroup>& groups);
+
+/// The settings that all update rules have.
+struct UpdateSettings {
+  double lr;
+  double weight_decay;                 // see decays_by_default
+  std::vector<ParameterGroup> groups;  // of several that name a parameter, the first counts
+  double max_grad_norm;
+  bool check_finite;
+};
+
 class OptimizerState {
  public:
   /// One parameter, by its name. Its tensors by what they are ("exp_avg"): the parameter's part
@@ -27,7 +48,8 @@ class OptimizerState {
   };
   struct Entry {
     nn::PlacedParameter placed;
-    bool decays;
+    std::optional<double> lr;  // none: the optimizer's
+    double weight_decay;
     std::int64_t steps = 0;
     bool updated = false;  // by the step that was prepared
     bool has_grad() const { return placed.parameter.grad().defined(); }
@@ -39,7 +61,8 @@ class OptimizerState {
   };
   using Indices = std::vector<std::size_t>;  // of entries
 
-  OptimizerState(nn::Module& module, std::vector<std::string> moment_names);
+  OptimizerState(nn::Module& module, const UpdateSettings& settings,
+                 std::vector<std::string> moment_names);
 
   nn::Arena& arena() const { return *arena_; }
   /// The ranks of tensor parallelism; one without it.

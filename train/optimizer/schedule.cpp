@@ -22,6 +22,12 @@ Schedule::Schedule(Decay decay, std::int64_t total_steps, std::int64_t warmup_st
 }
 
 double Schedule::factor(std::int64_t step) const {
+  if (function_) {
+    const double factor = function_(step);
+    RINGLET_CHECK(std::isfinite(factor) && factor >= 0, "[schedule] the factor of step ", step,
+                  ": expected 0 or more, found ", factor);
+    return factor;
+  }
   const auto at_least_one = [](std::int64_t n) {
     return static_cast<double>(std::max<std::int64_t>(1, n));
   };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "ringlet/core/base/names.h"
 
@@ -25,6 +26,9 @@ class Schedule {
  public:
   Schedule() = default;  // 1 at every step
   Schedule(Decay decay, std::int64_t total_steps, std::int64_t warmup_steps = 0);
+  /// The factors of another function, which has its own warm-up: torch's LambdaLR.
+  explicit Schedule(std::function<double(std::int64_t step)> factor)
+      : function_(std::move(factor)) {}
 
   /// The factor of step 0, 1, …; that of the first update of a warm-up is 0.
   double factor(std::int64_t step) const;
@@ -33,6 +37,7 @@ class Schedule {
   Decay decay_ = Decay::constant;
   std::int64_t total_steps_ = 0;
   std::int64_t warmup_steps_ = 0;
+  std::function<double(std::int64_t)> function_ = {};
 };
 
 }  // namespace ringlet::train

@@ -14,8 +14,8 @@ namespace ringlet::train {
 /// Neighbours with the same update form a segment; all of a slice are updated by one kernel call.
 class StepPlan {
  public:
-  /// The values of a segment at its parameter's update number `step`, counted from 1.
-  using Scalars = std::function<std::vector<double>(std::int64_t step)>;
+  /// The values of the segment that begins with this parameter.
+  using Scalars = std::function<std::vector<double>(const OptimizerState::Entry&)>;
   /// Uploads the segments of the prepared step, and their values.
   void prepare(const OptimizerState& state, const Scalars& scalars) {
     const std::vector<OptimizerState::Span> spans = state.spans();
@@ -32,8 +32,8 @@ class StepPlan {
       }
       runs_.push_back(span);
       const std::int64_t base = state.slices()[span.slice].begin;
-      segments.push_back({span.begin - base, span.end - base, entry.decays});
-      for (const double value : scalars(entry.steps + 1)) values.push_back(value);
+      segments.push_back({span.begin - base, span.end - base});
+      for (const double value : scalars(entry)) values.push_back(value);
     }
     if (segments.empty()) return;
     const auto n = static_cast<std::int64_t>(segments.size());
@@ -68,8 +68,8 @@ class StepPlan {
                     const OptimizerState::Span& span) {
     const OptimizerState::Entry &first = state.entries()[run.entry],
                                 &next = state.entries()[span.entry];
-    return run.end == span.begin && run.slice == span.slice && first.decays == next.decays &&
-           first.steps == next.steps;
+    return run.end == span.begin && run.slice == span.slice && first.steps == next.steps &&
+           first.lr == next.lr && first.weight_decay == next.weight_decay;
   }
   // There is room for every span alone, so that `to` does not move.
   static void upload(const Tensor& rows, std::size_t spans, Device device, Tensor& to) {
@@ -81,7 +81,7 @@ class StepPlan {
   std::vector<OptimizerState::Span> runs_;  // entry: their first
   std::vector<StepSegment> uploaded_;       // those runs, each in its slice
   // ---- on the first parameter's device, where they stay ----
-  Tensor segments_;  // (spans, 3) i64: a StepSegment each
+  Tensor segments_;  // (spans, 2) i64: a StepSegment each
   Tensor scalars_;   // (spans, scalars) f64
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringlet/train/optimizer/optimizer.h"
@@ -14,6 +15,7 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  std::vector<ParameterGroup> groups = {};
   double max_grad_norm = 0;  // clip the global norm to this; 0 leaves gradients as they are
   bool check_finite = true;  // refuse a gradient that is not finite, naming its parameter
 };
@@ -23,13 +25,15 @@ struct AdamWOptions {
 class AdamW final : public Optimizer {
  public:
   explicit AdamW(nn::Module& module, AdamWOptions options = {})
-      : Optimizer(module, options.lr, options.max_grad_norm, options.check_finite,
+      : Optimizer(module,
+                  {options.lr, options.weight_decay, std::move(options.groups),
+                   options.max_grad_norm, options.check_finite},
                   {"exp_avg", "exp_avg_sq"}),
-        constants_{options.beta1, options.beta2, options.eps, options.weight_decay} {}
+        constants_{options.beta1, options.beta2, options.eps} {}
 
  private:
-  std::vector<double> scalars(std::int64_t step) const override {
-    return adamw_scalars(lr(), step, constants_);
+  std::vector<double> scalars(double lr, double weight_decay, std::int64_t step) const override {
+    return adamw_scalars(lr, weight_decay, step, constants_);
   }
   void update(Run& run) override {
     adamw_(run.data, run.grad, run.moments[0], run.moments[1], run.scalars, constants_, run.rounded,
@@ -43,6 +47,7 @@ struct SgdOptions {
   double momentum = 0;
   bool nesterov = false;  // needs momentum
   double weight_decay = 0;
+  std::vector<ParameterGroup> groups = {};
   double max_grad_norm = 0;  // clip the global norm to this; 0 leaves gradients as they are
   bool check_finite = true;  // refuse a gradient that is not finite, naming its parameter
 };
@@ -51,14 +56,18 @@ struct SgdOptions {
 class Sgd final : public Optimizer {
  public:
   explicit Sgd(nn::Module& module, SgdOptions options = {})
-      : Optimizer(module, options.lr, options.max_grad_norm, options.check_finite,
+      : Optimizer(module,
+                  {options.lr, options.weight_decay, std::move(options.groups),
+                   options.max_grad_norm, options.check_finite},
                   std::vector<std::string>(options.momentum != 0 ? 1 : 0, "momentum_buffer")),
-        constants_{options.momentum, options.weight_decay, options.nesterov} {
+        constants_{options.momentum, options.nesterov} {
     RINGLET_CHECK(!options.nesterov || options.momentum != 0, "[sgd] nesterov needs momentum");
   }
 
  private:
-  std::vector<double> scalars(std::int64_t) const override { return {lr()}; }
+  std::vector<double> scalars(double lr, double weight_decay, std::int64_t) const override {
+    return {lr, weight_decay};
+  }
   void update(Run& run) override {
     Tensor none;
     sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0], run.scalars, constants_,

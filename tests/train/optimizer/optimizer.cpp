@@ -162,6 +162,48 @@ TEST_CASE("weight decay leaves out biases, LayerNorm and vectors") {
   CHECK(values(bias) == std::vector<float>{1, 1});
 }
 
+TEST_CASE("a group's parameters move as under a separate optimizer, by the rate's factor") {
+  const Tensor start = ones({2, 2}), grad = full({2, 2}, 0.25);
+  Bag bag;
+  const nn::Parameter dense = bag.add("encoder.dense", "weight", start),
+                      bias = bag.add("encoder.norm", "bias", start),
+                      head = bag.add("head", "weight", start);
+  AdamW optimizer(bag, {.lr = 0.1,
+                        .weight_decay = 0.1,
+                        .groups = {{.parameters = {"head"}, .lr = 0.5, .weight_decay = 0.2},
+                                   {.parameters = {"bias", "weight"}, .weight_decay = 0.3}}});
+  const auto apart = [&](double lr, double weight_decay) {
+    Bag other;
+    const nn::Parameter p = other.add("dense", "weight", start);
+    AdamW alone(other, {.lr = lr, .weight_decay = weight_decay});
+    for (const double factor : {1.0, 0.5}) {
+      alone.set_lr(lr * factor);
+      give_grad(p, grad);
+      alone.step();
+      alone.zero_grad();
+    }
+    return values(p);
+  };
+  for (const double factor : {1.0, 0.5}) {
+    optimizer.set_lr_factor(factor);
+    for (const nn::Parameter& p : {dense, bias, head}) give_grad(p, grad);
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  CHECK(optimizer.lr() == 0.05);
+  CHECK(values(head) == apart(0.5, 0.2));  // the first group that names it
+  CHECK(values(dense) == apart(0.1, 0.3));
+  CHECK(values(bias) == apart(0.1, 0.3));
+  CHECK_THROWS_WITH_AS(AdamW(bag, {.groups = {{.parameters = {"tail"}}}}),
+                       "[module] no parameter 'tail'; there are: encoder.dense.weight, "
+                       "encoder.norm.bias, head.weight",
+                       Error);
+  CHECK_THROWS_WITH_AS(AdamW(bag, {.groups = {{.parameters = {"head"}, .lr = -1}}}),
+                       "[optimizer] a group's lr and weight_decay: expected 0 or more, found "
+                       "head lr -1",
+                       Error);
+}
+
 TEST_CASE("neighbours in memory keep their own decay and their own count of steps") {
   struct Layer : nn::Module {
     nn::Parameter bias = register_parameter("bias", ones({2}));

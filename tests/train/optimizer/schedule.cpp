@@ -22,6 +22,14 @@ TEST_CASE("without a schedule the rate is what it is") {
   CHECK(Schedule().factor(1000) == 1.0);
 }
 
+TEST_CASE("a schedule may be any function of the step") {
+  const Schedule root(
+      [](std::int64_t step) { return 1 / std::sqrt(1.0 + static_cast<double>(step)); });
+  CHECK(root.factor(3) == 0.5);
+  CHECK_THROWS_WITH_AS(Schedule([](std::int64_t) { return -0.5; }).factor(7),
+                       "[schedule] the factor of step 7: expected 0 or more, found -0.5", Error);
+}
+
 TEST_CASE("every factor is that of transformers") {
   const Oracle ops("ops");
   for (const std::string& name : ops.cases("schedule")) {

@@ -91,7 +91,11 @@ struct Model {
 };
 
 inline train::AdamWOptions adamw() {
-  return {.lr = 1e-3, .weight_decay = 0.01, .max_grad_norm = 0.5};
+  return {.lr = 1e-3,
+          .weight_decay = 0.01,
+          .groups = {{.parameters = {"layer.0", "word_embeddings"}, .lr = 5e-4},
+                     {.parameters = {"bias"}, .weight_decay = 0.02}},
+          .max_grad_norm = 0.5};
 }
 
 inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t accumulation = 1) {
