@@ -1,6 +1,7 @@
 // LoRA: low-rank updates of frozen linear layers. Hu et al., LoRA, 2021; names as in PEFT.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,7 +12,6 @@
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/nn/clone.h"
 #include "ringlet/nn/linear.h"
-#include "ringlet/nn/replace.h"
 
 namespace ringlet::nn {
 
@@ -47,6 +47,10 @@ class Lora final : public UnaryModule {
   const Parameter& weight() const { return base_->weight; }
   /// (r, in) and (out, r): a saved folder holds their product as part of the weight.
   std::pair<Parameter, Parameter> factors() const { return {a_->weight, b_->weight}; }
+  std::int64_t r() const { return r_; }
+  double alpha() const { return alpha_; }
+  /// The name of the layer that it adapts: "encoder.layer.0.attention.attn.q".
+  std::string name() const;
   /// The saved weight, of whole values of the weight and of factors().
   Tensor merged(const Tensor& weight, const Tensor& a, const Tensor& b) const {
     return add(weight, scale(matmul(b, a), alpha_ / static_cast<double>(r_)));
@@ -63,15 +67,16 @@ class Lora final : public UnaryModule {
 /// Freezes all parameters below `module` and puts a Lora into each linear layer that
 /// target_modules name; returns how many. Before an optimizer and a strategy are made. An Error
 /// changes nothing.
-inline std::size_t add_lora(Module& module, const LoraOptions& options) {
-  RINGLET_CHECK(!options.target_modules.empty(), "[add_lora] target_modules is empty");
-  const std::vector<Parameter> frozen = module.parameters();
-  const std::size_t count =
-      replace<Linear>(module, options.target_modules, [&](std::shared_ptr<Linear> base) {
-        return std::make_shared<Lora>(std::move(base), options.r, options.alpha);
-      });
-  for (const Parameter& parameter : frozen) parameter.set_requires_grad(false);
-  return count;
-}
+std::size_t add_lora(Module& module, const LoraOptions& options);
+
+/// Writes the factors alone, in PEFT's format: adapter_config.json and adapter_model.safetensors.
+/// `base` is the path or name of the model that they adapt. Under a strategy over several ranks
+/// every rank calls it, and rank 0 writes.
+void save_lora(const Module& module, const std::filesystem::path& folder,
+               const std::string& base = "");
+/// Reads such a folder, also one of PEFT's save_pretrained. Layers that it names are adapted first,
+/// as by add_lora, unless `module` has Loras already. Returns how many there are. InputError, for
+/// settings that have no counterpart here, too.
+std::size_t load_lora(Module& module, const std::filesystem::path& folder);
 
 }  // namespace ringlet::nn

@@ -7,10 +7,11 @@
 
 namespace ringlet::nn {
 
-std::vector<SafeTensorsWriter::Entry> saved_tensors(const Module& module) {
+std::vector<SafeTensorsWriter::Entry> saved_tensors(const Module& module, bool frozen) {
   std::vector<SafeTensorsWriter::Entry> entries;
   for (const auto& [name, parameter] : module.named_parameters())
-    entries.push_back({name, parameter.dtype(), whole_shape(parameter)});
+    if (frozen || parameter.requires_grad())
+      entries.push_back({name, parameter.dtype(), whole_shape(parameter)});
   for (const auto& [name, buffer] : module.named_buffers())
     entries.push_back({name, buffer.dtype(), buffer.shape()});
   return entries;
@@ -27,10 +28,12 @@ void check_tensor(const SafeTensors& file, const SafeTensorsWriter::Entry& expec
                file.dtype(name));
 }
 
-void check_module(const SafeTensors& file, const Module& module) {
+void check_module(const SafeTensors& file, const Module& module, bool frozen) {
   std::set<std::string> known;
-  for (const SafeTensorsWriter::Entry& entry : saved_tensors(module)) {
+  for (const SafeTensorsWriter::Entry& entry : saved_tensors(module, frozen))
     check_tensor(file, entry);
+  for (const SafeTensorsWriter::Entry& entry : saved_tensors(module)) {
+    if (file.contains(entry.name)) check_tensor(file, entry);
     known.insert(entry.name);
   }
   for (const std::string& name : file.names())
@@ -38,17 +41,20 @@ void check_module(const SafeTensors& file, const Module& module) {
       fail_input(file.path().string(), ": tensor ", quote(name), " is no parameter of this model");
 }
 
-void load_module(Module& module, const SafeTensors& file) {
-  const auto sharding = sharding_of(module);
-  for (const NamedParameter& named : module.named_parameters()) {
-    if (sharding) {
-      sharding->assign(named.parameter, slice_of(named.parameter, file.load(named.name)));
-    } else if (named.parameter.state()->slice) {
-      named.parameter.mutable_tensor().copy_(slice_of(named.parameter, file.load(named.name)));
-    } else {
-      file.load_into(named.name, named.parameter.mutable_tensor());
-    }
+void load_parameter(const Module& module, const Parameter& parameter, const SafeTensors& file,
+                    const std::string& name) {
+  if (const auto sharding = sharding_of(module)) {
+    sharding->assign(parameter, slice_of(parameter, file.load(name)));
+  } else if (parameter.state()->slice) {
+    parameter.mutable_tensor().copy_(slice_of(parameter, file.load(name)));
+  } else {
+    file.load_into(name, parameter.mutable_tensor());
   }
+}
+
+void load_module(Module& module, const SafeTensors& file) {
+  for (const NamedParameter& named : module.named_parameters())
+    if (file.contains(named.name)) load_parameter(module, named.parameter, file, named.name);
   for (auto& [name, buffer] : module.named_buffers()) file.load_into(name, buffer);
 }
 

@@ -19,13 +19,18 @@ void load_module(Module& module, const std::filesystem::path& path);
 
 // ---- the parts, for files that hold more ----------------------------------------------------
 
-/// The names that save_module writes, with their dtypes and shapes.
-std::vector<SafeTensorsWriter::Entry> saved_tensors(const Module& module);
+/// The names that save_module writes, with their dtypes and shapes; without `frozen`, not those of
+/// parameters that are not trained.
+std::vector<SafeTensorsWriter::Entry> saved_tensors(const Module& module, bool frozen = true);
 /// InputError unless `file` has this tensor.
 void check_tensor(const SafeTensors& file, const SafeTensorsWriter::Entry& expected);
-/// InputError unless `file` holds the tensors of saved_tensors() and no others.
-void check_module(const SafeTensors& file, const Module& module);
-/// Sets every parameter and buffer from a file that was checked.
+/// InputError unless `file` holds the tensors of saved_tensors() and no others. Without `frozen` it
+/// may lack parameters that are not trained.
+void check_module(const SafeTensors& file, const Module& module, bool frozen = true);
+/// Sets a parameter of `module` from the tensor `name` of a file that was checked.
+void load_parameter(const Module& module, const Parameter& parameter, const SafeTensors& file,
+                    const std::string& name);
+/// Sets the parameters that the file has, and every buffer, from a file that was checked.
 void load_module(Module& module, const SafeTensors& file);
 
 }  // namespace ringlet::nn

@@ -6,6 +6,7 @@
 
 #include "../files.h"
 #include "oracle_batch.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/encoder_layer.h"
 
 using namespace ringlet;
@@ -51,6 +52,55 @@ TEST_CASE("LoRA in every query and value: PyTorch's embeddings, unmerged and fro
     const std::vector<std::string> names = SafeTensors::open(folder / "merged").names();
     CHECK(std::set<std::string>(names.begin(), names.end()) == plain);
   }
+}
+
+TEST_CASE("LoRA's factors are saved alone and read again, in PEFT's format") {
+  const Oracle oracle("lora");
+  const TemporaryFolder folder;
+  const std::filesystem::path adapter = folder / "adapter";
+  const SentenceEncoder encoder = adapted("bert", oracle);
+  nn::save_lora(*encoder.transformer(), adapter, "organisation/bert");
+  const auto layers = static_cast<std::size_t>(encoder.config().num_hidden_layers);
+  CHECK(SafeTensors::open(adapter / "adapter_model.safetensors").names().size() == 4 * layers);
+  CHECK(SafeTensors::open(adapter / "adapter_model.safetensors")
+            .shape("base_model.model.encoder.layer.0.attention.self.query.lora_A.weight") ==
+        Shape{4, encoder.config().hidden_size});
+  const JsonNode config(adapter / "adapter_config.json");
+  CHECK(config.at("peft_type").text() == "LORA");
+  CHECK(config.at("base_model_name_or_path").text() == "organisation/bert");
+  CHECK(config.at("r").integer() == 4);
+  CHECK(config.at("lora_alpha").number() == 8);
+  CHECK(config.at("target_modules").size() == 2 * layers);
+
+  const SentenceEncoder again = load("bert");
+  CHECK(nn::load_lora(*again.transformer(), adapter) == 2 * layers);
+  CHECK(again.encode(oracle_sentences()).to_vector() ==
+        encoder.encode(oracle_sentences()).to_vector());
+  CHECK(nn::load_lora(*again.transformer(), adapter) == 2 * layers);  // into the same layers
+}
+
+TEST_CASE("adapters that compute something else here are refused") {
+  const Oracle oracle("lora");
+  const TemporaryFolder folder;
+  nn::save_lora(*adapted("bert", oracle).transformer(), folder.path());
+  const std::filesystem::path file = folder / "adapter_config.json";
+  const std::string good = read_file(file);
+  const auto refused = [&](const std::string& from, const std::string& to, const char* message) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    write_file(file, text);
+    const SentenceEncoder encoder = load("bert");
+    CHECK_THROWS_WITH_AS(nn::load_lora(*encoder.transformer(), folder.path()),
+                         doctest::Contains(message), InputError);
+    write_file(file, good);
+  };
+  refused("LORA", "IA3", "peft_type \"IA3\" is not supported; expected \"LORA\"");
+  refused("\"r\"", "\"use_dora\": true, \"r\"", "use_dora true is not supported");
+  refused("\"bias\": \"none\"", "\"bias\": \"all\"", "bias \"all\" is not supported");
+  CHECK_THROWS_WITH_AS(nn::load_lora(*load("mpnet").transformer(), folder.path()),
+                       doctest::Contains("no replaceable layer"), InputError);
+  CHECK_THROWS_WITH_AS(nn::save_lora(*load("mpnet").transformer(), folder.path()),
+                       "[save_lora] the module has no LoRA layers", Error);
 }
 
 TEST_CASE("a copy of an encoder has the layers that replaced its own") {

@@ -3,6 +3,7 @@
 #include "ringlet/autograd/functions.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/lora.h"
+#include "ringlet/nn/replace.h"
 
 using namespace ringlet;
 using namespace ringlet::nn;

@@ -1,5 +1,9 @@
 #include "ringlet/train/checkpoint/checkpoint.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <map>
 
@@ -18,6 +22,60 @@ namespace {
 
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kMoments = "optimizer.safetensors";
+
+std::uint64_t mixed(std::uint64_t x) {  // SplitMix64's
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
+}
+
+/// The digest of elements `at`, `at` + 1, … of a parameter. Digests are added: each rank computes
+/// those of its parts.
+std::uint64_t digest_of(const std::string& name, std::int64_t at, const Tensor& part) {
+  std::uint64_t seed = 0, sum = 0;
+  for (const char letter : name) seed = mixed(seed + static_cast<unsigned char>(letter));
+  const Tensor here = part.to(Device{});
+  const std::size_t size = itemsize(here.dtype());
+  for (std::int64_t i = 0; i < here.numel(); ++i) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, here.bytes() + static_cast<std::size_t>(i) * size, size);
+    sum += mixed(mixed(seed + static_cast<std::uint64_t>(at + i)) ^ bits);
+  }
+  return sum;
+}
+
+/// The digest of the parameters that are not trained; empty if there are none. Collective.
+std::string frozen_digest(const nn::Module& module) {
+  const std::vector<nn::Parameter> parameters = module.parameters();
+  if (std::ranges::all_of(parameters, &nn::Parameter::requires_grad)) return "";
+  const checkpoint::Writers writers(module);
+  const std::vector<nn::LocalSlice> slices = module.arena()->local_slices();
+  std::uint64_t sum = 0;
+  writers.for_parts(
+      *module.arena(), slices,
+      [&](const nn::PlacedParameter& slot, std::size_t s, auto at, auto begin, auto end) {
+        if (slot.parameter.requires_grad()) return;
+        const std::int64_t base = slices[s].begin;
+        sum += digest_of(slot.name, at, slices[s].data.slice(begin - base, end - base));
+      });
+  return fmt::format("{:016x}", writers.sum(sum));
+}
+
+/// The model's file may lack parameters that are not trained: these are the run's own.
+void check_model(const std::filesystem::path& folder, const SafeTensors& file, nn::Module& module) {
+  nn::check_module(file, module, /*frozen=*/false);
+  bool lacks = false;
+  for (const SafeTensorsWriter::Entry& entry : nn::saved_tensors(module))
+    lacks |= !file.contains(entry.name);
+  if (!lacks) return;
+  nn::pack(module);
+  const JsonNode json = checkpoint::open_state(folder);
+  const std::string saved = json.get_or("frozen", ""), here = frozen_digest(module);
+  if (saved != here)
+    fail_input(folder.string(),
+               ": the parameters that are not trained: expected those of its run, ", "with digest ",
+               saved, "; found ", here);
+}
 
 SafeTensors open_checked(const std::filesystem::path& folder, const char* name) {
   checkpoint::check_digest(folder, name);
@@ -76,7 +134,7 @@ void write_parts(const checkpoint::Writers& writers, const nn::Module& module, O
         const auto part = [&](const Tensor& of_slice) {
           return of_slice.slice(begin - slices[s].begin, end - slices[s].begin);
         };
-        model.write(slot.name, at, part(slices[s].data));
+        if (slot.parameter.requires_grad()) model.write(slot.name, at, part(slices[s].data));
         for (std::size_t k = 0; steps[slot.name] > 0 && k < optimizer.moment_names().size(); ++k)
           moments.write(slot.name + '/' + optimizer.moment_names()[k], at, part(of_slices[s][k]));
       });
@@ -96,7 +154,8 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
   const bool first = writers.rank() == 0;
   std::optional<AtomicFolder> folder;
   std::optional<SafeTensorsParts> model, moments;
-  const Entries entries = nn::saved_tensors(module);
+  const Entries entries = nn::saved_tensors(module, /*frozen=*/false);
+  const std::string frozen = frozen_digest(module);
   const std::vector<Optimizer::ParameterState> updates = optimizer.updates();
   const auto open = [&](const std::filesystem::path& path, SafeTensorsParts::Role role) {
     model.emplace(path / kModel, entries, role);
@@ -116,7 +175,7 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
   writers.together([&]() -> std::string {
     if (!first) return "";
     write_file(folder->path() / checkpoint::kState,
-               checkpoint::to_json(state, updates).dump(1) + "\n");
+               checkpoint::to_json(state, updates, frozen).dump(1) + "\n");
     checkpoint::write_digests(folder->path());
     folder->commit();
     return "";
@@ -130,7 +189,7 @@ TrainerState read_trainer_state(const std::filesystem::path& folder) {
 
 void load_checkpoint_model(const std::filesystem::path& folder, nn::Module& module) {
   const SafeTensors model = open_checked(folder, kModel);
-  nn::check_module(model, module);
+  check_model(folder, model, module);
   nn::load_module(module, model);
 }
 
@@ -138,7 +197,7 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
                              Optimizer& optimizer) {
   const TrainerState state = read_trainer_state(folder);
   const SafeTensors model = open_checked(folder, kModel);
-  nn::check_module(model, module);
+  check_model(folder, model, module);
   const JsonNode json = checkpoint::open_state(folder);
   const auto updates_of = [&](const std::string& parameter) {
     return checkpoint::updates_from_json(json, parameter, state.step);

@@ -1,8 +1,9 @@
 // Checkpoints: everything that training needs to continue with the same bits.
 //
-//   checkpoint-120/model.safetensors      parameters and buffers by name
+//   checkpoint-120/model.safetensors      trained parameters and buffers by name
 //                  optimizer.safetensors  the optimizer's moments, "PARAMETER/exp_avg"
-//                  trainer_state.json     the TrainerState, and each parameter's updates
+//                  trainer_state.json     the TrainerState, each parameter's updates, and a
+//                                         digest of the parameters that are not trained
 //                  SHA256SUMS             the files' digests, checked when they are read
 //
 // They do not depend on the number of processes or on the memory layout.
@@ -30,8 +31,9 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
 TrainerState read_trainer_state(const std::filesystem::path& folder);
 
 /// Reads a folder of save_checkpoint. Missing or unknown parameters, other shapes or dtypes, and
-/// files with another digest are InputError, and then nothing has been changed. Every rank checks
-/// whole files and loads its own part.
+/// files with another digest are InputError, and then nothing has been changed. So are values of
+/// parameters that are not trained, other than those of the run that saved. Every rank checks whole
+/// files and loads its own part.
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
                              Optimizer& optimizer);
 

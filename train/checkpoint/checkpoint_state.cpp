@@ -47,7 +47,8 @@ void get(const JsonNode& json, std::vector<LossSum>& to) {
 
 }  // namespace
 
-Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters) {
+Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters,
+             const std::string& frozen) {
   Json updates = Json::object();
   for (const auto& parameter : parameters) updates[parameter.name] = parameter.steps;
   return {{"format", kFormat},
@@ -70,6 +71,7 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
           {"best_global_step", state.best ? Json(state.best->step) : Json()},
           {"best_output_dir", state.best.value_or(BestModel()).output_dir.string()},
           {"callbacks", state.callbacks},
+          {"frozen", frozen.empty() ? Json() : Json(frozen)},
           {"updates", std::move(updates)}};
 }
 

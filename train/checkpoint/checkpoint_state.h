@@ -12,7 +12,9 @@ namespace ringlet::train::checkpoint {
 
 inline constexpr const char* kState = "trainer_state.json";
 
-Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters);
+/// `frozen`: a digest of the parameters that are not trained; empty: there are none.
+Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters,
+             const std::string& frozen);
 /// trainer_state.json of a checkpoint's folder; InputError for another format.
 JsonNode open_state(const std::filesystem::path& folder);
 TrainerState from_json(const JsonNode& json);

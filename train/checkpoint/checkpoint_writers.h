@@ -38,6 +38,19 @@ class Writers {
     return mine.substr(1);
   }
 
+  /// The sum of every rank's number.
+  std::uint64_t sum(std::uint64_t mine) const {
+    const auto over = [&](const comm::Group& group) {
+      std::uint64_t sum = 0;
+      for (const std::string& each : group.all_gather_bytes(std::to_string(mine)))
+        sum += std::stoull(each);
+      mine = sum;
+    };
+    if (sharding_) over(sharding_->world());
+    over(slices_);
+    return mine;
+  }
+
   /// Calls write(slot, slice, at, begin, end) for the elements [begin, end) of the arena that this
   /// rank writes, taken from its local slices. In the whole parameter they begin at `at`.
   template <class Write>

@@ -7,6 +7,7 @@
 #include "../../oracle.h"
 #include "every_strategy.h"
 #include "ringlet/nn/module_file.h"
+#include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
@@ -79,6 +80,7 @@ TEST_CASE("LoRA is saved merged under FSDP and DDP, a head in one call, and both
                 const Tensor mine = model.encoder.encode(texts);
                 model.encoder.save(folder / "merged");
                 nn::save_module(*model.loss, folder / "whole.safetensors");
+                nn::save_lora(*model.encoder.transformer(), folder / "adapter");
                 if (group.rank() == 0) unmerged = mine;
               }));
     const auto merged = models::SentenceEncoder::from_pretrained(folder / "merged");
@@ -90,5 +92,44 @@ TEST_CASE("LoRA is saved merged under FSDP and DDP, a head in one call, and both
     adapt(again);
     nn::load_module(*again.loss, folder / "whole.safetensors");
     CHECK(again.encoder.encode(texts).to_vector() == unmerged.to_vector());
+
+    const tiny::Model base;
+    CHECK(nn::load_lora(*base.encoder.transformer(), folder / "adapter") == 6);
+    CHECK(base.encoder.encode(texts).to_vector() == unmerged.to_vector());
+  }
+}
+
+TEST_CASE("a checkpoint under LoRA has no frozen parameters, and is for their values alone") {
+  const TemporaryFolder folder;
+  std::string expected;
+  for (const auto& attach : tiny::each_strategy()) {
+    std::map<std::string, std::vector<float>> trained;
+    tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
+      adapt(model);
+      const tiny::Attached attached = attach(*model.loss, group);
+      tiny::Training training(model, group);
+      training.step();
+      TrainerState state;
+      state.step = 1;
+      save_checkpoint(folder / "c", *model.loss, training.optimizer, state);
+      const auto all = by_name(*model.loss);
+      if (group.rank() == 0) trained = all;
+    });
+    const SafeTensors file = SafeTensors::open(folder / "c/model.safetensors");
+    CHECK(std::ranges::all_of(file.names(), is_trained));
+    const std::string bytes = read_file(folder / "c/model.safetensors");
+    if (expected.empty()) expected = bytes;
+    CHECK((bytes == expected));
+
+    tiny::Model same, other(7);
+    for (tiny::Model* model : {&same, &other}) adapt(*model);
+    AdamW optimizer(*same.loss, tiny::adamw()), others(*other.loss, tiny::adamw());
+    load_checkpoint(folder / "c", *same.loss, optimizer);
+    CHECK(by_name(*same.loss) == trained);
+    const auto before = by_name(*other.loss);
+    CHECK_THROWS_WITH_AS(load_checkpoint(folder / "c", *other.loss, others),
+                         doctest::Contains("the parameters that are not trained: expected those"),
+                         InputError);
+    CHECK(by_name(*other.loss) == before);
   }
 }
