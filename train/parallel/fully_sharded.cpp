@@ -160,8 +160,10 @@ class Gatherer final : public UnitSharding, public std::enable_shared_from_this<
   }
 
   void point_elsewhere(const State& state) {
-    for (const Item& item : state.items)
-      item.slot->parameter.set_tensor(placeholder(state.elsewhere, *item.slot));
+    for (std::size_t i = 0; i < state.items.size(); ++i) {
+      const nn::PlacedParameter& slot = *state.items[i].slot;
+      slot.parameter.set_tensor(placeholder(state.elsewhere[i], slot));
+    }
   }
 
   // Rank 0's values of a unit, (end - begin), on all ranks.

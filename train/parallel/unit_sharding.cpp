@@ -37,7 +37,9 @@ UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, const comm::Gr
   const Device device = items_.front().slot->parameter.device();
   const std::size_t nbytes = static_cast<std::size_t>(arena_->numel()) * itemsize(dtype);
   for (State& state : states_)
-    state.elsewhere = std::make_shared<Storage>(nbytes, device, used_without_call(*state.unit));
+    for (const Item& item : state.items)
+      state.elsewhere.push_back(std::make_shared<Storage>(
+          nbytes, device, used_without_call(*state.unit, item.slot->name)));
   summed_ = std::make_shared<Storage>(nbytes, device,
                                       str("[", name_, "] a gradient was looked at once it was ",
                                           "summed: each rank has a piece, for its optimizer"));
@@ -78,13 +80,15 @@ void UnitSharding::make_blocks(int shard_size) {
   }
 }
 
-std::string UnitSharding::used_without_call(const nn::Unit& unit) {
-  if (!unit.layer)
-    return "[fsdp] parameters outside every unit were used without calling the module that holds "
-           "them";
-  return str("[fsdp] '", unit.name,
-             "' is a unit, but its parameters were used without calling it: choose a module "
-             "around it (FullyShardedOptions::units)");
+std::string UnitSharding::used_without_call(const nn::Unit& unit, const std::string& parameter) {
+  const std::string what =
+      parameter.empty() ? "its parameters were" : str("its parameter '", parameter, "' was");
+  constexpr const char* kWhole = ", or read it whole, by nn::WholeParameters on every rank";
+  if (unit.layer)
+    return str("[fsdp] '", unit.name, "' is a unit, but ", what, " used without calling it: ",
+               "choose a module around it (FullyShardedOptions::units)", kWhole);
+  return str("[fsdp] '", unit.name.empty() ? "the outermost module" : unit.name,
+             "' was not called, but ", what, " used: read it in the module's forward", kWhole);
 }
 
 Tensor UnitSharding::placeholder(const std::shared_ptr<Storage>& bytes,

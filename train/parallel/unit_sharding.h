@@ -48,9 +48,9 @@ class UnitSharding : public RankStrategy {
     // ---- gradients before they are summed ----
     Tensor grad;  // (unit) this rank's
     std::vector<comm::Work> reducing;
-    std::optional<RowExchange> rows;             // of the table, separate from the rest
-    const nn::PlacedParameter* table = nullptr;  // with rows
-    std::shared_ptr<Storage> elsewhere;          // of parameters that are not whole
+    std::optional<RowExchange> rows;                  // of the table, separate from the rest
+    const nn::PlacedParameter* table = nullptr;       // with rows
+    std::vector<std::shared_ptr<Storage>> elsewhere;  // of each parameter that is not whole
     std::int64_t numel() const { return unit->end - unit->begin; }
   };
   const comm::Piece& mine(const State& state) const {
@@ -61,7 +61,8 @@ class UnitSharding : public RankStrategy {
   }
   /// Called when all the unit's gradients of this backward are complete.
   virtual void unit_complete(State&) {}
-  static std::string used_without_call(const nn::Unit& unit);
+  /// The Error of reading `parameter` where its unit is not whole; empty: some parameter of it.
+  static std::string used_without_call(const nn::Unit& unit, const std::string& parameter = {});
   /// A parameter or its gradient without bytes: reading it is the Error of `bytes`.
   Tensor placeholder(const std::shared_ptr<Storage>& bytes, const nn::PlacedParameter& slot) const;
 

@@ -67,12 +67,18 @@ TEST_CASE("under FSDP a matrix that is used without its unit's call is an error 
     const FullySharded parallel(*model.loss, group, {.units = kByClass});
     int matrices = 0;
     for (const nn::Parameter& parameter : model.loss->parameters()) {
+      if (parameter.name().ends_with("classifier.weight"))
+        CHECK(message([&] { parameter.tensor().to_vector(); })
+                  .find(str("its parameter '", parameter.name(),
+                            "' was used: read it in the "
+                            "module's forward, or read it whole, by nn::WholeParameters on every "
+                            "rank")) != std::string::npos);
       const bool is_layers = parameter.name().find("encoder.layer.1.") != std::string::npos;
       if (!is_layers || parameter.shape().dim() != 2) continue;
       const Tensor x = zeros({3, parameter.shape()[1]});
       CHECK(message([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
-                .find("[fsdp] 'encoder.layer.1' is a unit, but its parameters were used without "
-                      "calling it") == 0);
+                .find(str("[fsdp] 'encoder.layer.1' is a unit, but its parameter '",
+                          parameter.name(), "' was used without calling it")) == 0);
       ++matrices;
     }
     CHECK(matrices == 6);
@@ -101,8 +107,8 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
     tiny::Training training(model, group);
     const auto before = group.stats().collectives;
     CHECK(message([&] { training.forward(); })
-              .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameters were used "
-                    "without calling it") != std::string::npos);
+              .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameter "
+                    "'encoder.layer.0.intermediate.dense.") != std::string::npos);
     CHECK(group.stats().collectives > before);
   });
 }
