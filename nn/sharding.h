@@ -46,8 +46,8 @@ class Sharding : public autograd::LeafObserver {
   /// `blocks`, f64 on the parameters' device, has an entry per norm block of the arena, 0 for the
   /// blocks of other ranks. Fills in those.
   virtual void gather_norm_blocks(Tensor& /*blocks*/) {}
-  /// Called after the local slices were updated.
-  virtual void after_step() {}
+  /// Called after the local slices were updated; `all`: also those without a gradient.
+  virtual void after_step(bool /*all*/ = false) {}
 
  protected:
   Arena* arena_;

@@ -182,6 +182,7 @@ UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_
   each_argument(arguments, [&](const ArgumentRow& row, const auto& value, const auto&... limits) {
     if (*row.saved) all[row.saved] = text_of(value, limits...);
   });
+  if (arguments.ema_decay > 0) all["ema_decay"] = exact(arguments.ema_decay);
   if (arguments.lr_lambda) all["--schedule"] = text_of(arguments.lr_lambda, total_steps);
   if (!arguments.parameter_groups.empty())
     all["parameter groups"] = describe(arguments.parameter_groups);

@@ -85,6 +85,11 @@ void each_of_update(Arguments& a, const Visit& visit) {
   visit({"max_grad_norm", "--clip", "Global norm of gradients at most; 0: no clipping", kPlain,
          "largest gradient norm (--clip)"},
         a.max_grad_norm, Range{0.0, 1e9});
+  visit({"ema_decay", "--ema-decay",
+         "Decay of a moving average of the parameters, which evaluations and the saved model "
+         "have; 0: none",
+         kOffCard},
+        a.ema_decay, Range{0.0, 1 - 1e-9});
   visit({"dtype", "", "", kPlain, "--dtype"}, a.dtype);
   visit({"gradient_checkpointing", "--gradient-checkpointing",
          "Compute each layer again in backward: less memory, one more forward"},

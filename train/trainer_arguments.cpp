@@ -36,19 +36,22 @@ std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArgu
                                                     .momentum = arguments.momentum,
                                                     .weight_decay = arguments.weight_decay,
                                                     .groups = arguments.parameter_groups,
-                                                    .max_grad_norm = arguments.max_grad_norm});
+                                                    .max_grad_norm = arguments.max_grad_norm,
+                                                    .ema_decay = arguments.ema_decay});
   return std::make_unique<AdamW>(module, AdamWOptions{.lr = arguments.learning_rate,
                                                       .beta1 = arguments.adam_beta1,
                                                       .beta2 = arguments.adam_beta2,
                                                       .eps = arguments.adam_epsilon,
                                                       .weight_decay = arguments.weight_decay,
                                                       .groups = arguments.parameter_groups,
-                                                      .max_grad_norm = arguments.max_grad_norm});
+                                                      .max_grad_norm = arguments.max_grad_norm,
+                                                      .ema_decay = arguments.ema_decay});
 }
 
 int moments_of(const TrainingArguments& arguments) {
-  if (arguments.optim == OptimizerKind::adamw) return 2;
-  return arguments.momentum != 0 ? 1 : 0;
+  const int average = arguments.ema_decay > 0 ? 1 : 0;
+  if (arguments.optim == OptimizerKind::adamw) return 2 + average;
+  return (arguments.momentum != 0 ? 1 : 0) + average;
 }
 
 std::string why_no_step_graphs(const TrainingArguments& arguments) {

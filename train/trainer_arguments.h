@@ -64,6 +64,9 @@ struct TrainingArguments {
   double adam_epsilon = 1e-8;
   double momentum = 0;       // SGD's
   double max_grad_norm = 1;  // 0: no clipping
+  /// More than 0: of a moving average of the parameters. Evaluations use it, and the run ends with
+  /// it.
+  double ema_decay = 0;
   /// f32, or bf16 for the activations of every Transformer in the task.
   DType dtype = DType::f32;
   /// Every Transformer keeps only its layers' inputs, and computes each layer again in backward.

@@ -110,6 +110,7 @@ TrainingResult TrainingRun::operator()() {
   agree_to_stop();  // requests since the last step's
   if (job_.save_at_stop && saved_ != state_.step) save();
   if (arguments_.load_best_model_at_end) load_best();
+  optimizer_->swap_ema();
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
   result_.steps = state_.step;
   result_.loss = sums_.run_loss();
@@ -322,8 +323,11 @@ Metrics TrainingRun::evaluate() {
     point.output = arguments_.output_dir / "eval";
   EvaluationReport report{point};
   inside_ = ", evaluating";
-  for (const auto& evaluator : job_.evaluators)
-    for (auto& metric : evaluator.evaluate(point)) report.metrics.push_back(std::move(metric));
+  {
+    const EmaScope average(*optimizer_);
+    for (const auto& evaluator : job_.evaluators)
+      for (auto& metric : evaluator.evaluate(point)) report.metrics.push_back(std::move(metric));
+  }
   inside_ = "";
   task_.module().train();
   if (report.metrics.empty() && !metric_) return {};
@@ -338,12 +342,16 @@ Metrics TrainingRun::evaluate() {
 }
 
 void TrainingRun::load_best() {
-  if (state_.best)
-    load_checkpoint_model(
-        checkpoint_path(arguments_.output_dir / state_.best->output_dir, state_.best->step),
-        task_.module());
-  else if (writes())
+  if (state_.best) {
+    const std::filesystem::path best =
+        checkpoint_path(arguments_.output_dir / state_.best->output_dir, state_.best->step);
+    if (arguments_.ema_decay > 0)
+      load_checkpoint(best, task_.module(), *optimizer_);  // the average is the optimizer's
+    else
+      load_checkpoint_model(best, task_.module());
+  } else if (writes()) {
     note("load best model at end: no evaluation had a finite figure, so the last model is kept");
+  }
 }
 
 void TrainingRun::save() {

@@ -378,7 +378,8 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
   arguments.warmup_ratio = 0;
   refused(
       &TrainingArguments::lr_lambda, [](std::int64_t) { return 0.5; },
-      "--schedule linear, now lr_lambda of values with SHA-256 232aee78eabb44db; warm-up steps (--warmup) 2, "
+      "--schedule linear, now lr_lambda of values with SHA-256 232aee78eabb44db; warm-up steps "
+      "(--warmup) 2, "
       "now 0");
   arguments.warmup_steps = 2;  // the same in another form
   train();
@@ -421,6 +422,34 @@ TEST_CASE("SGD's updates are those of the optimizer by hand") {
     sgd.zero_grad();
   }
   CHECK(parameter_values(*trained) == parameter_values(*by_hand));
+}
+
+TEST_CASE("with ema_decay evaluations and the end of a run have the average") {
+  TemporaryFolder folder;
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.eval_strategy = EvalStrategy::epoch;
+  arguments.save_steps = 9;
+  const auto run = [&](const std::shared_ptr<words::Loss>& loss) {
+    std::vector<std::vector<float>> seen;
+    Trainer trainer = words_trainer(*loss, arguments);
+    trainer.add_evaluator([&](const EvaluationPoint&) {
+      seen.push_back(parameter_values(*loss));
+      return Metrics{};
+    });
+    trainer.train();
+    return seen;
+  };
+  const auto plain = words::loss(2), average = words::loss(2), resumed = words::loss(2);
+  const auto of_steps = run(plain);
+  arguments.ema_decay = 0.9;
+  const auto of_averages = run(average);
+  CHECK(of_averages.back() == parameter_values(*average));
+  CHECK(of_steps.back() != of_averages.back());
+  arguments.resume_from_checkpoint = folder / "out" / "checkpoint-9";
+  CHECK(run(resumed).back() == of_averages.back());
+  CHECK(parameter_values(*resumed) == parameter_values(*average));
+  arguments.ema_decay = 0.8;
+  CHECK_THROWS_WITH_AS(run(resumed), doctest::Contains("ema_decay 0.9, now 0.8"), InputError);
 }
 
 TEST_CASE("paths that cannot be written to are InputError that names them") {

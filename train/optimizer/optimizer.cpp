@@ -1,6 +1,7 @@
 #include "ringlet/train/optimizer/optimizer.h"
 
 #include "ringlet/train/optimizer/gradient_norm.h"
+#include "ringlet/train/optimizer/moving_average.h"
 #include "ringlet/train/optimizer/rounded_mirror.h"
 #include "ringlet/train/optimizer/step_plan.h"
 
@@ -10,6 +11,7 @@ struct Optimizer::Parts {
   StepPlan plan = {};
   GradientNorm norm;
   RoundedMirror mirror;
+  MovingAverage average;
 };
 
 Optimizer::Optimizer(nn::Module& module, const UpdateSettings& settings,
@@ -17,9 +19,11 @@ Optimizer::Optimizer(nn::Module& module, const UpdateSettings& settings,
     : module_(module),
       lr_(settings.lr),
       groups_(describe(settings.groups)),
-      state_(module, settings, std::move(moment_names)),
+      state_(module, settings,
+             MovingAverage::with_name(std::move(moment_names), settings.ema_decay)),
       parts_(new Parts{.norm = {state_, settings.max_grad_norm, settings.check_finite},
-                       .mirror = RoundedMirror(state_.arena())}) {}
+                       .mirror = RoundedMirror(state_.arena()),
+                       .average = {state_, settings.ema_decay}}) {}
 
 Optimizer::~Optimizer() = default;
 
@@ -35,6 +39,7 @@ void Optimizer::prepare_step() {
   parts_->plan.prepare(state_, [this](const OptimizerState::Entry& entry) {
     return scalars(entry.lr.value_or(lr_) * lr_factor_, entry.weight_decay, entry.steps + 1);
   });
+  parts_->average.prepare();
   parts_->mirror.prepare();
 }
 
@@ -45,7 +50,7 @@ std::vector<std::int64_t> Optimizer::plan() const {
 }
 
 void Optimizer::launch_step() {
-  auto& [plan, norm, mirror] = *parts_;
+  auto& [plan, norm, mirror, average] = *parts_;
   norm.launch();
   const bool mirrored = mirror.is_current();
   for (std::size_t i = 0; i < state_.slices().size(); ++i) {
@@ -56,7 +61,9 @@ void Optimizer::launch_step() {
             mirrored ? mirror.values() : Tensor(),
             plan.of_slice(i, norm.scale().to(slice.data.device())),
             norm.slice_blocks(slice)};
-    if (run.scalars.segments.defined()) update(run);
+    if (!run.scalars.segments.defined()) continue;
+    update(run);
+    average.launch(i, run.scalars.grad_scale);
   }
   if (mirrored) mirror.keep();
   if (const auto& sharding = state_.arena().sharding()) sharding->after_step();
@@ -67,6 +74,11 @@ void Optimizer::count_replay() {
   const bool mirrored = mirror.is_current();
   for (const nn::LocalSlice& slice : state_.slices()) slice.data.storage()->bump_version();
   if (mirrored) mirror.keep();
+}
+
+void Optimizer::swap_ema() {
+  check_steps();
+  parts_->average.swap();
 }
 
 void Optimizer::launch_norm_on(autograd::SideBranch& branch) { parts_->norm.launch_on(branch); }

@@ -65,6 +65,10 @@ class Optimizer {
   /// Multiplies all rates, those of groups included: a Schedule's factor.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   void set_max_grad_norm(double max_norm);
+  /// Exchanges the parameters and their moving averages; nothing without ema_decay. A parameter
+  /// that was never updated stays. Every rank calls it. See EmaScope.
+  void swap_ema();
+
   /// Global norm at the last step that was checked, before clipping: block sums in f64, added in a
   /// fixed order. NaN before the first. Without checks, the first call waits for the device.
   double grad_norm() const;
@@ -113,6 +117,23 @@ class Optimizer {
   OptimizerState state_;
   struct Parts;
   std::unique_ptr<Parts> parts_;
+};
+
+/// While it lives, the module has the moving averages of its parameters, for evaluation or saving.
+class EmaScope {
+ public:
+  explicit EmaScope(Optimizer& optimizer) : optimizer_(optimizer) { optimizer_.swap_ema(); }
+  ~EmaScope() {
+    try {
+      optimizer_.swap_ema();
+    } catch (...) {  // the next call on the group, or of the optimizer, throws it again
+    }
+  }
+  EmaScope(const EmaScope&) = delete;
+  EmaScope& operator=(const EmaScope&) = delete;
+
+ private:
+  Optimizer& optimizer_;
 };
 
 }  // namespace ringlet::train

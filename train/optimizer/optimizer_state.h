@@ -35,6 +35,7 @@ struct UpdateSettings {
   std::vector<ParameterGroup> groups;  // of several that name a parameter, the first counts
   double max_grad_norm;
   bool check_finite;
+  double ema_decay;  // 0: no moving average
 };
 
 class OptimizerState {
@@ -74,6 +75,8 @@ class OptimizerState {
   const std::vector<nn::LocalSlice>& slices() const { return slices_; }
   std::vector<Span> spans() const;
   Tensor grad(const Span& span) const { return part(slices_[span.slice].grad, span); }
+  /// The span's part of a tensor of its slice.
+  Tensor part(const Tensor& of_slice, const Span& span) const;
 
   /// Makes the slices, moments and entries those of the coming step. Error if it would use a
   /// gradient that no backward since the last step has made, or that is not summed.
@@ -103,7 +106,6 @@ class OptimizerState {
   void make_moments();
   void check_parameters() const;
   std::size_t entry_of(const Named& given) const;
-  Tensor part(const Tensor& of_slice, const Span& span) const;
 
   std::vector<std::string> names_;  // of the moments
   std::shared_ptr<nn::Arena> arena_;

@@ -18,6 +18,7 @@ struct AdamWOptions {
   std::vector<ParameterGroup> groups = {};
   double max_grad_norm = 0;  // clip the global norm to this; 0 leaves gradients as they are
   bool check_finite = true;  // refuse a gradient that is not finite, naming its parameter
+  double ema_decay = 0;      // of a moving average of the parameters (EmaScope); 0: none
 };
 
 /// m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
@@ -27,7 +28,7 @@ class AdamW final : public Optimizer {
   explicit AdamW(nn::Module& module, AdamWOptions options = {})
       : Optimizer(module,
                   {options.lr, options.weight_decay, std::move(options.groups),
-                   options.max_grad_norm, options.check_finite},
+                   options.max_grad_norm, options.check_finite, options.ema_decay},
                   {"exp_avg", "exp_avg_sq"}),
         constants_{options.beta1, options.beta2, options.eps} {}
 
@@ -50,6 +51,7 @@ struct SgdOptions {
   std::vector<ParameterGroup> groups = {};
   double max_grad_norm = 0;  // clip the global norm to this; 0 leaves gradients as they are
   bool check_finite = true;  // refuse a gradient that is not finite, naming its parameter
+  double ema_decay = 0;      // of a moving average of the parameters (EmaScope); 0: none
 };
 
 /// g += decay p, m = momentum m + g, p -= lr m; with nesterov, p -= lr (g + momentum m).
@@ -58,7 +60,7 @@ class Sgd final : public Optimizer {
   explicit Sgd(nn::Module& module, SgdOptions options = {})
       : Optimizer(module,
                   {options.lr, options.weight_decay, std::move(options.groups),
-                   options.max_grad_norm, options.check_finite},
+                   options.max_grad_norm, options.check_finite, options.ema_decay},
                   std::vector<std::string>(options.momentum != 0 ? 1 : 0, "momentum_buffer")),
         constants_{options.momentum, options.nesterov} {
     RINGLET_CHECK(!options.nesterov || options.momentum != 0, "[sgd] nesterov needs momentum");
@@ -70,8 +72,8 @@ class Sgd final : public Optimizer {
   }
   void update(Run& run) override {
     Tensor none;
-    sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0], run.scalars, constants_,
-         run.rounded);
+    sgd_(run.data, run.grad, constants_.momentum != 0 ? run.moments[0] : none, run.scalars,
+         constants_, run.rounded);
   }
   SGDConstants constants_;
 };

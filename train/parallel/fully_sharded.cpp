@@ -92,7 +92,7 @@ class Gatherer final : public UnitSharding, public std::enable_shared_from_this<
   }
 
   // Units that a forward without a backward left whole are out of date now.
-  void after_step() override {
+  void after_step(bool /*all*/) override {
     written_ = true;
     release_all();
   }

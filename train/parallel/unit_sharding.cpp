@@ -131,13 +131,13 @@ std::vector<nn::LocalSlice> UnitSharding::local_slices() {
 
 void UnitSharding::gather_norm_blocks(Tensor& blocks) { comm::all_reduce_filled(shards_, blocks); }
 
-void UnitSharding::after_step() {
+void UnitSharding::after_step(bool all) {
   if (parameters_) return;
   std::vector<comm::Work> works;
   for (const State& state : states_) {
     const bool updated =
         std::ranges::any_of(state.items, [](const Item& item) { return item.state->has_grad; });
-    if (!updated) continue;
+    if (!updated && !all) continue;
     const Tensor whole = arena_->data().slice(state.unit->begin, state.unit->end);
     works.push_back(shards_.all_gather(whole, state.shard, state.pieces));
   }

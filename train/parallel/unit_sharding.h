@@ -26,7 +26,7 @@ class UnitSharding : public RankStrategy {
   const comm::Group& replicas() const override { return replicas_; }
   std::vector<nn::LocalSlice> local_slices() override;
   void gather_norm_blocks(Tensor& blocks) override;
-  void after_step() override;
+  void after_step(bool all) override;
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
   Tensor whole_unit(const nn::Unit& unit) override;
 

@@ -204,6 +204,28 @@ TEST_CASE("a group's parameters move as under a separate optimizer, by the rate'
                        Error);
 }
 
+TEST_CASE(
+    "the moving average begins with the first update, and takes the place of the parameters") {
+  Bag bag;
+  const nn::Parameter p = bag.add("dense", "weight", ones({1, 2})),
+                      idle = bag.add("head", "weight", ones({1, 1}));
+  Sgd optimizer(bag, {.lr = 0.5, .ema_decay = 0.75});
+  const double expected[] = {0.5, 0.375, 0.15625};  // of 0.5, 0 and -0.5
+  for (const double average : expected) {
+    give_grad(p, ones({1, 2}));
+    optimizer.step();
+    optimizer.zero_grad();
+    const std::vector<float> trained = values(p);
+    {
+      const EmaScope scope(optimizer);
+      CHECK(values(p) == std::vector<float>(2, static_cast<float>(average)));
+      CHECK(values(idle) == std::vector<float>{1});
+    }
+    CHECK(values(p) == trained);
+  }
+  CHECK_THROWS_AS(Sgd(bag, {.ema_decay = 1}), Error);
+}
+
 TEST_CASE("neighbours in memory keep their own decay and their own count of steps") {
   struct Layer : nn::Module {
     nn::Parameter bias = register_parameter("bias", ones({2}));

@@ -152,8 +152,8 @@ void StageSharding::gather_norm_blocks(Tensor& blocks) {
   comm::all_reduce_filled(pipe_, blocks);
 }
 
-void StageSharding::after_step() {
-  data_->after_step();
+void StageSharding::after_step(bool all) {
+  data_->after_step(all);
   for (const State& state : states_)
     if (state.place.everywhere) share(state);
 }

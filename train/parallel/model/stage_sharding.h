@@ -67,7 +67,7 @@ class StageSharding final : public nn::Sharding,
 
   std::vector<nn::LocalSlice> local_slices() override;
   void gather_norm_blocks(Tensor& blocks) override;
-  void after_step() override;
+  void after_step(bool all) override;
 
   const comm::Group& replicas() const override { return data_->replicas(); }
   std::int64_t forwards_together(std::int64_t n) const override {
