@@ -36,7 +36,8 @@ std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int
 
 DistributedDataParallel::DistributedDataParallel(nn::Module& module, const comm::Group& group,
                                                  Options options)
-    : RankStrategy(Strategy::ddp, module, group, options.average) {
+    : RankStrategy(Strategy::ddp, module, group, options.average),
+      hook_(std::move(options.communication_hook)) {
   const DType dtype = arena_->data().dtype();
   const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
   const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
@@ -69,7 +70,7 @@ std::vector<nn::LocalSlice> DistributedDataParallel::local_slices() {
 void DistributedDataParallel::backward_begins(std::span<autograd::VariableState* const> reached) {
   const bool reduce = begin(reached);
   for (BucketState& state : states_) state = {};
-  works_.clear();
+  reductions_.clear();
   exchanges_.clear();
   for (Item& item : items_) {
     if (item.reached && !item.pending) item.stash();
@@ -104,9 +105,9 @@ void DistributedDataParallel::backward_ends() {
 
 void DistributedDataParallel::reduce_rest() {
   while (next_ < buckets_.size()) launch_next();
-  for (const comm::Work& work : works_) work.wait();
+  for (const auto& finish : reductions_) finish();
   for (RowExchange& exchange : exchanges_) exchange.finish();
-  works_.clear();
+  reductions_.clear();
   exchanges_.clear();
   for (Item& item : items_) {
     if (!std::exchange(item.pending, false)) continue;
@@ -122,11 +123,14 @@ void DistributedDataParallel::launch_complete() {
 }
 
 void DistributedDataParallel::launch_next() {
-  const Bucket bucket = buckets_[next_];
-  if (!states_[next_++].active) return;
+  const std::size_t index = next_++;
+  const Bucket bucket = buckets_[index];
+  if (!states_[index].active) return;
   clear_others(bucket);
+  const Tensor gradients = arena_->grad().slice(bucket.begin, bucket.end);
+  if (hook_) return reductions_.push_back(hook_(group_, {index, gradients}));
   if (exchange_rows(bucket)) return;
-  works_.push_back(group_.all_reduce(arena_->grad().slice(bucket.begin, bucket.end)));
+  reductions_.push_back([work = group_.all_reduce(gradients)] { work.wait(); });
 }
 
 // True if the bucket is a table with so few written rows that only these are sent.

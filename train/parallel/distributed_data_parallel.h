@@ -9,6 +9,8 @@
 //   }
 #pragma once
 
+#include <functional>
+
 #include "ringlet/train/parallel/strategy.h"
 
 namespace ringlet::train {
@@ -27,12 +29,23 @@ struct Bucket {
 std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int64_t cap,
                                 const std::vector<Bucket>& alone = {});
 
+/// The gradients of a bucket on this rank. Where none is reduced now, they are 0.
+struct GradientBucket {
+  std::size_t index;  // of the bucket, the same at every step
+  Tensor gradients;   // (n), for the hook to replace by their sum over the ranks
+};
+/// Begins to reduce a bucket while backward runs. The function that it returns is called after
+/// backward, in the order of the buckets, and leaves the sum in `gradients`.
+using CommunicationHook =
+    std::function<std::function<void()>(const comm::Group& group, const GradientBucket& bucket)>;
+
 struct DistributedDataParallelOptions {
   double bucket_cap_mb = 25;   // MiB of gradients per all-reduce
   double first_bucket_mb = 1;  // MiB of the first one, which is reduced early in backward
   /// Divides the summed gradients by the number of ranks, as PyTorch does: for a loss that is the
   /// mean over this rank's rows. If false, losses divide by the rows of the global batch.
   bool average = false;
+  CommunicationHook communication_hook = {};  // instead of an all-reduce of every bucket
 };
 
 /// Per step it moves 2 (n - 1) / n x the parameters; of an embedding table larger than a bucket,
@@ -72,7 +85,8 @@ class DistributedDataParallel final : public RankStrategy {
 
   std::vector<Bucket> buckets_;
   std::vector<BucketState> states_;
-  std::vector<comm::Work> works_;
+  CommunicationHook hook_;
+  std::vector<std::function<void()>> reductions_;  // in flight
   std::vector<RowExchange> exchanges_;
   std::size_t next_ = 0;
   bool reducing_ = false;

@@ -1,4 +1,4 @@
-// Moving averages of the parameters under the strategies.
+// Moving averages of the parameters, and reductions by a hook of DDP, under the strategies.
 #include <doctest/doctest.h>
 
 #include "../../files.h"
@@ -63,5 +63,24 @@ TEST_CASE("every strategy has the same average, which checkpoints keep") {
     CHECK(tiny::bits(*again.loss) == trained);
     optimizer.swap_ema();
     CHECK(tiny::bits(*again.loss) == expected);
+  }
+}
+
+TEST_CASE("a hook that sums has the bits of DDP, whatever the buckets") {
+  const tiny::Bits expected = tiny::virtual_ranks(2);
+  for (const double mb : {1.0 / 1024, 1024.0}) {
+    std::size_t buckets = 0;
+    const CommunicationHook sums = [&](const comm::Group& group, const GradientBucket& bucket) {
+      if (group.rank() == 0) buckets = std::max(buckets, bucket.index + 1);
+      return [work = group.all_reduce(bucket.gradients)] { work.wait(); };
+    };
+    const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
+      const DistributedDataParallel ddp(
+          *model.loss, group,
+          {.bucket_cap_mb = mb, .first_bucket_mb = mb, .communication_hook = sums});
+      tiny::train_rank(model, tiny::loader_options(group.rank(), 2));
+    });
+    for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
+    CHECK((buckets > 1) == (mb < 1));
   }
 }
