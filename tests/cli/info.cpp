@@ -6,6 +6,7 @@
 
 #include "ringlet/core/io/json.h"
 #include "ringlet/tests/cli/program.h"
+#include "ringlet/train/cli/links.h"
 
 TEST_SUITE_BEGIN("host");
 
@@ -87,6 +88,30 @@ TEST_CASE("info names the instruction set that was asked for, and refuses one th
   check_refused(run({"info"}),
                 "RINGLET_ISA=mmx is unknown; expected portable, avx2, avx512, avx512_bf16 or amx");
   ::unsetenv("RINGLET_ISA");
+}
+
+TEST_CASE("a link is checked by what arrives") {
+  const ringlet::Device first{}, second{ringlet::DeviceType::cpu, 1};
+  for (const std::int64_t numel : {1, 1000}) {
+    const ringlet::cli::Link link = ringlet::cli::check_link(first, second, numel);
+    CHECK(link.right);
+    CHECK(link.bytes_per_second > 0);
+    CHECK_EQ(link.error, "");
+  }
+  const auto loses_one = [](ringlet::Tensor& to, const ringlet::Tensor& from) {
+    to.copy_(from);
+    to.slice(17, 18).fill_(0);
+  };
+  CHECK_FALSE(ringlet::cli::check_link(first, second, 1000, loses_one).right);
+  const auto swaps_halves = [](ringlet::Tensor& to, const ringlet::Tensor& from) {
+    to.slice(0, 500).copy_(from.slice(500, 1000));
+    to.slice(500, 1000).copy_(from.slice(0, 500));
+  };
+  CHECK_FALSE(ringlet::cli::check_link(first, second, 1000, swaps_halves).right);
+  const auto throws = [](ringlet::Tensor&, const ringlet::Tensor&) { ringlet::fail("it rains"); };
+  const ringlet::cli::Link broken = ringlet::cli::check_link(first, second, 1000, throws);
+  CHECK_FALSE(broken.right);
+  CHECK_EQ(broken.error, "it rains");
 }
 
 TEST_SUITE_END();

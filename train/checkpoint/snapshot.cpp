@@ -37,7 +37,7 @@ std::string from_root(const comm::Group& group, int root, const std::string& tex
 Snapshot receive(Snapshot mine, nn::Module& module, const comm::Group& group, int root) {
   const bool sends = group.rank() == root;
   const std::string state =
-      from_root(group, root, sends ? checkpoint::to_json(mine.state, mine.moments).dump() : "");
+      from_root(group, root, sends ? checkpoint::to_json(mine.state, mine.moments, "").dump() : "");
   std::string names;
   for (const std::string& name : moment_names(mine)) names += name + '\n';
   names = from_root(group, root, names);
