@@ -279,5 +279,7 @@ TEST_CASE("when_done: after the result, with the error, and free to call collect
         end->get_future().get();
       },
       2, {});
-  CHECK(contains(error, "rank 1 called all_reduce (f32, 2), rank 0 all_reduce (f32, 1)"));
+  INFO(error);
+  CHECK(contains(error, "all_reduce (f32, 1)"));  // either rank may be the first to see it
+  CHECK(contains(error, "all_reduce (f32, 2)"));
 }

@@ -182,7 +182,7 @@ TEST_CASE("a unit that computes in f32 has the bits of DDP, whatever layers are 
           const GeneratorGuard seeded(RandomGenerator{3, 0, 0});
           Holder module;
           const auto strategy = attach(module, group);
-          AdamW optimizer(module, tiny::adamw());
+          AdamW optimizer(module, tiny::adamw(/*groups=*/false));
           for (int step = 0; step < 3; ++step) {
             module(Variable(full({2, 96}, 0.3 + group.rank()))).backward();
             optimizer.step();

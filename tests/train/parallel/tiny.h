@@ -90,12 +90,13 @@ struct Model {
   std::shared_ptr<models::MultiLoss> loss;
 };
 
-inline train::AdamWOptions adamw() {
-  return {.lr = 1e-3,
-          .weight_decay = 0.01,
-          .groups = {{.parameters = {"layer.0", "word_embeddings"}, .lr = 5e-4},
-                     {.parameters = {"bias"}, .weight_decay = 0.02}},
-          .max_grad_norm = 0.5};
+/// `groups`: of an encoder's parameters.
+inline train::AdamWOptions adamw(bool groups = true) {
+  train::AdamWOptions options{.lr = 1e-3, .weight_decay = 0.01, .max_grad_norm = 0.5};
+  if (groups)
+    options.groups = {{.parameters = {"layer.0", "word_embeddings"}, .lr = 5e-4},
+                      {.parameters = {"bias"}, .weight_decay = 0.02}};
+  return options;
 }
 
 inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t accumulation = 1) {
