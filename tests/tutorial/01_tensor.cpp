@@ -1,6 +1,7 @@
 // Lesson 1: a tensor is a value: a shape, a dtype, a device, and storage that views share.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <iostream>
 
 #include "ringlet.h"
@@ -17,6 +18,16 @@ TEST_CASE("01 tensor") {
   first_row.fill_(10);
   std::cout << "after x[0].fill_(10): " << x.view({3, 2}) << "\n\n";
   CHECK(x.to_vector() == std::vector<float>{10, 10, 10, 4, 5, 6});
+  std::cout << "the memory   ";
+  for (const float number : x.to_vector()) std::cout << number << (number < 10 ? "  " : " ");
+  for (const auto& [name, view] : {std::pair("x", x), {"x[0]", x[0]}, {"x[1]", x[1]}}) {
+    const auto first = static_cast<std::size_t>(view.data<float>() - x.data<float>());
+    const auto length = static_cast<std::size_t>(view.numel());
+    std::cout << "\n"
+              << name << std::string(13 - std::strlen(name) + 3 * first, ' ')
+              << std::string(3 * length - 1, '-');
+  }
+  std::cout << "\n\n";
 
   // Element-wise operations broadcast: sizes meet from the right, a 1 stretches.
   const Tensor scaled = x * tensor({1.f, 10.f, 100.f});  // (2, 3) * (3)

@@ -65,4 +65,24 @@ TEST_CASE("03 training step") {
   const double right = sum(eq(guesses, labels).to(DType::f64)).item<double>();
   std::cout << right / 2 << " % of the points are on the right moon\n";
   CHECK(right >= 198);
+
+  // The plane as the network sees it: 0 and 1 are the points, the shades are its guesses.
+  constexpr std::int64_t kRows = 13, kColumns = 49;
+  std::vector<float> grid;
+  for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
+    grid.push_back(-1.5f + static_cast<float>(i % kColumns) / 12);
+    grid.push_back(1.25f - static_cast<float>(i / kColumns) / 6);
+  }
+  const Tensor shades = network(Variable(tensor(grid, {kRows * kColumns, 2}))).tensor();
+  std::string picture;
+  for (const std::int64_t guess : argmax(shades, -1).to_vector<std::int64_t>())
+    picture += guess ? ':' : '.';
+  for (std::int64_t i = 0; i < points.size(0); ++i) {
+    const std::vector<float> point = points[i].to_vector();
+    const auto column = std::lround((point[0] + 1.5f) * 12),
+               row = std::lround((1.25f - point[1]) * 6);
+    picture[static_cast<std::size_t>(row * kColumns + column)] = i % 2 ? '1' : '0';
+  }
+  for (std::size_t row = 0; row < kRows; ++row)
+    std::cout << picture.substr(row * kColumns, kColumns) << "\n";
 }

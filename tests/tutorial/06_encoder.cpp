@@ -17,6 +17,19 @@ double cosine(const Tensor& a, const Tensor& b) {
       .item<double>();
 }
 
+// The first sentences of a packed batch: # is a token, . is what padding would add.
+void draw(const models::PackedBatch& batch) {
+  const auto starts = batch.cu_seqlens.to_vector<std::int64_t>();
+  for (std::size_t i = 0; i < 5; ++i) {
+    const auto length = static_cast<std::size_t>(starts[i + 1] - starts[i]);
+    std::cout << "sentence " << i << "  " << std::string(length, '#')
+              << std::string(static_cast<std::size_t>(batch.max_length) - length, '.')
+              << "  from token " << starts[i] << "\n";
+  }
+  std::cout << "a batch has " << batch.real_tokens << " tokens, padded " << batch.padded_tokens
+            << "\n";
+}
+
 }  // namespace
 
 TEST_CASE("06 encoder") {
@@ -51,6 +64,7 @@ TEST_CASE("06 encoder") {
   std::vector<double> losses;
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (const models::PackedBatch& batch : loader) {
+      if (losses.empty()) draw(batch);
       const Variable value = loss(batch);
       value.backward();
       optimizer.step();

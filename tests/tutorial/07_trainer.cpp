@@ -46,4 +46,16 @@ TEST_CASE("07 trainer") {
               << *train::find_metric(epoch.metrics, "loss") << "        "
               << *train::find_metric(epoch.metrics, "accuracy") << "\n";
   CHECK(*train::find_metric(result.epochs.back().metrics, "accuracy") > 0.84);  // nearest mean
+
+  // A digit that it never saw, every second row of pixels, and its guess.
+  for (std::size_t i = 0; i < test.height * test.width; ++i) {
+    const std::size_t row = i / test.width;
+    if (row % 2 == 0) std::cout << " .:+#"[test.pixels[i] / 52];
+    if (row % 2 == 0 && (i + 1) % test.width == 0) std::cout << "\n";
+  }
+  net.eval();
+  const std::size_t first[] = {0};
+  const train::DigitBatch batch = collate_digits(test, train::Rows(first)).to(device);
+  const Tensor guess = argmax(net(Variable(batch.images)).tensor(), -1);
+  std::cout << "guess: " << guess.item<int>() << ", label: " << +test.labels[0] << "\n";
 }

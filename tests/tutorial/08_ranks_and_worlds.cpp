@@ -1,6 +1,8 @@
 // Lesson 8: ranks and worlds. A world is several workers that run one program, each with its rank.
 #include <doctest/doctest.h>
 
+#include <iomanip>
+
 #include "in_rank_order.h"
 
 using namespace ringlet;
@@ -32,6 +34,16 @@ TEST_CASE("08 ranks and worlds") {
         print_in_rank_order(world, str("rank ", world.rank(), " of ", world.size(), ": node ", node,
                                        ", local rank ", local_rank, ", sum of all ", number.item(),
                                        ", of its pair ", pair.item()));
+
+        // A row for each node; a column is a pair.
+        const std::vector<std::string> sums = world.all_gather_bytes(str(pair.item()));
+        for (int i = 0; world.rank() == 0 && i < world.size() + devices; ++i) {
+          const bool is_rank = i < world.size();
+          if (i % devices == 0)
+            std::cout << (is_rank ? str("\nnode ", i / devices, "       ") : "\nsum of a pair");
+          std::cout << std::setw(4) << (is_rank ? str(i) : sums[i % devices]);
+        }
+        if (world.rank() == 0) std::cout << "\n";
       },
       nodes * devices);
 

@@ -3,6 +3,7 @@
 // times.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <iostream>
 
 #include "ringlet.h"
@@ -56,6 +57,9 @@ Cost cost_of(train::Strategy strategy, const comm::Group& world) {
   return cost;
 }
 
+// Ten characters for each time the parameters.
+std::string bar(double times) { return std::string(std::lround(10 * times), '#'); }
+
 }  // namespace
 
 TEST_CASE("15 what moves") {
@@ -68,7 +72,9 @@ TEST_CASE("15 what moves") {
           const Cost cost = cost_of(strategy, world);
           if (world.rank() == 0)
             std::cout << train::kStrategies(strategy) << "      " << cost.moved / parameters
-                      << "        " << cost.kept / parameters << "\n";
+                      << "        " << cost.kept / parameters << "\n"
+                      << "  sent    " << bar(cost.moved / parameters) << "\n  updated "
+                      << bar(cost.kept / parameters) << "\n";
           // In addition the norm and a few words of agreement are sent: less than a hundredth.
           const double expected = rounds * (n - 1) / n;
           CHECK(cost.moved / parameters >= doctest::Approx(expected).epsilon(0.02));

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <iostream>
 #include <thread>
@@ -15,14 +16,26 @@ namespace {
 // The error that launch throws; prints it with the seconds until then.
 std::string failure(const std::function<void(const comm::Group&)>& rank_main, comm::Ranks ranks) {
   const auto start = std::chrono::steady_clock::now();
+  const auto since = [&](double& seconds) {
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  double ended[3] = {}, seconds = 0;
+  const auto timed = [&](const comm::Group& world) {
+    const std::shared_ptr<double> at_end(&ended[world.rank()], [&](double* end) { since(*end); });
+    rank_main(world);
+  };
   std::string message;
   try {
-    comm::launch(rank_main, 3, {.ranks = ranks, .group = {.timeout = std::chrono::seconds(2)}});
+    comm::launch(timed, 3, {.ranks = ranks, .group = {.timeout = std::chrono::seconds(2)}});
   } catch (const Error& error) {
     message = error.what();
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::cout << message << " (after " << seconds.count() << " s)\n";
+  since(seconds);
+  std::cout << message << " (after " << seconds << " s)\n";
+  // A character for each tenth of a second of a rank. Processes have a memory of their own.
+  for (int rank = 0; ranks == comm::Ranks::threads && rank < 3; ++rank)
+    std::cout << "  rank " << rank << " " << std::string(std::lround(10 * ended[rank]), '-')
+              << "| its end\n";
   return message;
 }
 

@@ -6,17 +6,17 @@
 
 using namespace ringlet;
 
-// 1. The share of its time that a stage waits, under gpipe. The last of m micro-batches leaves the
-// last of p stages after m + p - 1 units. Each stage computes for m of them.
+// 1. The share of its time that a stage waits, under gpipe. A stage computes a micro-batch in one
+// unit. The last of m micro-batches leaves the last of p stages after m + p - 1 units.
 double bubble(int p, int m) {
   // gap: the units that a stage waits, over all units; divide as double.
   return (p - 1.0) / (m + p - 1);
   // end: return p + m;
 }
 
-// 2. 1F1B, the order of stage `stage` of p, as text: "F0 F1 B0 F2 B1 …". A stage begins with one
-// forward for each stage behind it, at most m. Then it has one forward, one backward in turn, and
-// the backwards that are left.
+// 2. 1F1B, the order of stage `stage` of p, as text: "F0 F1 B0 F2 B1 B2 " of stage 0 of 2, if m is
+// 3. A stage begins with one forward for each later stage, at most m. Then it alternates one forward
+// and one backward, until the backwards are left. Stages count from 0.
 std::string one_f_one_b(int stage, int p, int m) {
   std::string order;
   // gap: str("F", i, " ") is one; a backward follows when enough forwards are ahead.
