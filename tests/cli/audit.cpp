@@ -28,7 +28,7 @@ std::string last_digest(const std::filesystem::path& run) {
 
 }  // namespace
 
-TEST_CASE("an audit repeats a run of several ranks, whose last digest names the result") {
+TEST_CASE("an audit repeats a run of several ranks; its last digest names the result") {
   const TemporaryFolder folder;
   std::vector<std::string> digests;
   for (const std::string how : {"--strategy ddp --threads-per-device 2", "--strategy zero2",

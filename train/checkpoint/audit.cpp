@@ -83,7 +83,7 @@ std::optional<std::pair<std::size_t, std::size_t>> add(Digests& all, const std::
   return std::nullopt;
 }
 
-/// Of the rows of the `count` steps before `end`.
+/// The digest of the rows of the `count` steps before `end`.
 std::string rows_digest(const TrainingTask& task, Position end, std::int64_t count) {
   std::string text;
   for (; count > 0; --count) {

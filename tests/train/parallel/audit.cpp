@@ -116,7 +116,7 @@ TEST_CASE("a run that is stopped and resumed under another strategy has the undi
         doctest::Contains("began with another interval or other arguments"));
 }
 
-TEST_CASE("a rank whose replica differs is named at the next digest") {
+TEST_CASE("a rank with another replica is named at the next digest") {
   const TemporaryFolder folder;
   const std::string error = message([&] {
     run(arguments(folder / "run", Strategy::ddp, 2), 2,
