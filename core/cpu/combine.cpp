@@ -111,7 +111,7 @@ struct Elements<std::uint8_t> : Integers<std::uint8_t, std::uint8_t> {};
 
 // ---- the loop -----------------------------------------------------------------------------
 
-// `count` elements of the sources from `at` on, combined by their tree.
+// Vectors of `count` elements of the sources from `at` on, combined by their tree.
 template <class T, CombineOp op>
 struct Tree {
   using E = Elements<T>;
@@ -122,8 +122,8 @@ struct Tree {
   RINGLET_INLINE Vector joined(Vector a, Vector b) {
     return op == CombineOp::max ? E::larger(a, b) : E::add(a, b);
   }
-  __attribute__((always_inline)) Vector source(int k) const {
-    return E::read(static_cast<const T*>(args.sources[k]) + at, count);
+  __attribute__((always_inline)) Vector source(int k, int vector = 0) const {
+    return E::read(static_cast<const T*>(args.sources[k]) + at + vector * E::kLanes, count);
   }
   /// At most 4 leaves: all sums in registers.
   template <int begin, int end>
@@ -135,39 +135,65 @@ struct Tree {
       return joined(of_leaves<begin, middle>(), of_leaves<middle, end>());
     }
   }
-  /// Any sources: the top of the stack in registers.
-  __attribute__((always_inline)) Vector by_stack() const {
-    Vector below[std::numeric_limits<int>::digits], top = source(0);
+  /// Any sources: the top of the stack in registers, several vectors at a time.
+  template <int kVectors>
+  __attribute__((always_inline)) void by_stack(Vector* top) const {
+    Vector below[std::numeric_limits<int>::digits][kVectors];
     int depth = 0;
+    const auto each = [](const auto& body) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) body(j);
+    };
+    each([&](int j) __attribute__((always_inline)) { top[j] = source(0, j); });
     for (int k = 1; k < args.count; ++k) {
       int additions = args.additions_after(k);
-      const Vector next = source(k);
-      if (additions == 0) below[depth++] = top;
-      top = additions == 0 ? next : joined(top, next);
-      while (--additions > 0) top = joined(below[--depth], top);
+      if (additions == 0) {
+        each([&](int j) __attribute__((always_inline)) {
+          below[depth][j] = top[j];
+          top[j] = source(k, j);
+        });
+        ++depth;
+        continue;
+      }
+      each([&](int j) __attribute__((always_inline)) { top[j] = joined(top[j], source(k, j)); });
+      while (--additions > 0) {
+        --depth;
+        each([&](int j)
+                 __attribute__((always_inline)) { top[j] = joined(below[depth][j], top[j]); });
+      }
     }
-    return top;
   }
 };
 
 // `known` is the number of leaves as a compile-time constant, or 0.
 template <class T, CombineOp op, int known>
-void run(const CombineArgs& args) {
+void run(const CombineArgs& given) {
   using E = Elements<T>;
-  const auto combined = [&](std::int64_t i, std::int64_t n) __attribute__((always_inline)) {
+  // Copies, which stores to `out` cannot change.
+  CombineArgs args = given;
+  const void* sources[known > 0 ? known : 1];
+  for (int k = 0; k < known; ++k) sources[k] = given.sources[k];
+  if (known > 0) args.sources = sources;
+  constexpr int kVectors = known > 0 ? 1 : 4;
+  const auto combined = [&]<int vectors>(std::int64_t i, std::int64_t n)
+      __attribute__((always_inline)) {
     const Tree<T, op> tree{args, i, n};
-    typename E::Vector v;
+    typename E::Vector sums[vectors];
     if constexpr (known > 0) {
-      v = tree.template of_leaves<0, known>();
+      sums[0] = tree.template of_leaves<0, known>();
     } else {
-      v = tree.by_stack();
+      tree.template by_stack<vectors>(sums);
     }
-    if (args.scale != 1) v = E::scaled(v, args.scale);
-    E::write(static_cast<T*>(args.out) + i, n, v);
+    for (int j = 0; j < vectors; ++j) {
+      if (args.scale != 1) sums[j] = E::scaled(sums[j], args.scale);
+      E::write(static_cast<T*>(args.out) + i + j * E::kLanes, n, sums[j]);
+    }
   };
   std::int64_t i = 0;
-  for (; i + E::kLanes <= args.n; i += E::kLanes) combined(i, E::kLanes);
-  if (i < args.n) combined(i, args.n - i);
+  for (; i + kVectors * E::kLanes <= args.n; i += kVectors * E::kLanes)
+    combined.template operator()<kVectors>(i, E::kLanes);
+  for (; i + E::kLanes <= args.n; i += E::kLanes) combined.template operator()<1>(i, E::kLanes);
+  if (i < args.n) combined.template operator()<1>(i, args.n - i);
 }
 
 template <class T>
