@@ -3,12 +3,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
 
+namespace ringlet::nn {
+class BlockRows;
+}
+
 namespace ringlet::models {
+
+struct BatchBlock;
 
 /// Rows of a data set in the encoder's format. Sentences are ordered by column, then by row: for
 /// pairs, embeddings [0, rows) are the first sentences and [rows, 2 rows) the second ones.
@@ -34,6 +41,10 @@ struct PackedBatch {
   std::int64_t padded_tokens = 0;  // T if each column were padded to its longest sentence
   std::int64_t forward_rows = 0;   // rows of one forward, as Loader's mini_batch_size; 0: all
   std::size_t dataset = 0;         // which data set the rows are from
+  /// For losses that compare the rows of a global batch: the batches of this rank's logical ranks,
+  /// and the place of this one. Null if there are as many logical ranks as ranks.
+  std::shared_ptr<BatchBlock> block = {};
+  std::size_t place_in_block = 0;
   /// Rows of each device, in order, if a loader divided them among devices; else empty.
   std::vector<std::int64_t> device_rows;
 
@@ -52,6 +63,12 @@ struct PackedBatch {
   std::vector<PackedBatch> parts(std::int64_t n) const;
   /// One column as a batch that shares storage; labels stay.
   PackedBatch column(std::int64_t c) const;
+};
+
+/// A step's batches of a rank's logical ranks, and the rows that their losses gather.
+struct BatchBlock {
+  std::vector<PackedBatch> batches = {};  // without this
+  std::shared_ptr<nn::BlockRows> rows = {};
 };
 
 /// Builds a batch on cpu:0, sentence by sentence.

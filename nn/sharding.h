@@ -22,7 +22,12 @@ class Sharding : public autograd::LeafObserver {
   const Arena& arena() const { return *arena_; }
   const comm::Group& world() const { return world_; }
   const comm::Group& group() const { return group_; }
-  /// Whether the sum is divided by the number of ranks.
+  /// Gradients are the sum over so many logical ranks. Each rank has a contiguous block of them.
+  int logical_ranks() const { return logical_ranks_ > 0 ? logical_ranks_ : group_.size(); }
+  /// Called under no_sync, after the last backward of each logical rank of this rank but the last.
+  /// The next one's gradients begin with zero.
+  virtual void end_logical_rank() {}
+  /// Whether the sum is divided by the number of logical ranks.
   bool averages() const { return average_; }
   /// From now on a backward may leave out trainable parameters.
   void allow_unused() { allows_unused_ = true; }
@@ -52,6 +57,7 @@ class Sharding : public autograd::LeafObserver {
  protected:
   Arena* arena_;
   comm::Group world_, group_;
+  int logical_ranks_ = 0;  // 0: the group's
   bool average_ = false, allows_unused_ = false;
 };
 

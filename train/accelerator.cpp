@@ -30,6 +30,7 @@ Accelerator::Accelerator(AcceleratorOptions options, comm::Group group)
     : options_(std::move(options)),
       group_(std::move(group)),
       strategy_name_(choose(options_, group_)) {
+  options_.strategy_options.logical_ranks = static_cast<int>(options_.logical_ranks);
   if (strategy_name_ == Strategy::dp)
     fail_input("strategy dp: an accelerator has one device for each process; expected none or ",
                kStrategies.list_from(Strategy::ddp));
@@ -53,7 +54,8 @@ void Accelerator::take(Optimizer& optimizer) {
 }
 
 void Accelerator::take(StepLoader& loader) {
-  loader.deal(group_, options_.gradient_accumulation_steps, options_.split_batches);
+  loader.deal(group_, options_.gradient_accumulation_steps, options_.split_batches,
+              options_.logical_ranks);
   loader.write_share_to(share_);
   loaders_.emplace_back(&loader, loader.lifetime());
 }
@@ -98,6 +100,7 @@ void Accelerator::backward(const Variable& loss) {
   optimizer();
   if (schedule_ && sync_gradients()) optimizer_->set_lr_factor(schedule_->factor(updates()));
   share_->weigh(loss).backward();
+  if (share_->ends_rank && !sync_gradients()) end_logical_rank(*module_);
 }
 
 void Accelerator::clip_grad_norm(double max_norm) { optimizer().set_max_grad_norm(max_norm); }
@@ -109,6 +112,9 @@ Tensor Accelerator::gather(const Tensor& rows) const {
 }
 
 Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
+  RINGLET_CHECK(options_.logical_ranks % static_cast<std::size_t>(num_processes()) == 0,
+                "[accelerator] gather_for_metrics: ", options_.logical_ranks,
+                " logical ranks are no multiple of ", num_processes(), " ranks");
   const bool fills = rows.dim() > 0 && share_->rows < static_cast<std::size_t>(rows.size(0));
   return gather(fills ? rows.slice(0, static_cast<std::int64_t>(share_->rows)) : rows);
 }

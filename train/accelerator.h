@@ -31,6 +31,8 @@ struct AcceleratorOptions {
   std::size_t gradient_accumulation_steps = 1;
   /// A loader's batch size is that of all ranks together; if false, of each.
   bool split_batches = false;
+  /// Each step's rows are dealt to so many logical ranks, and so are its bits; 0: to the ranks.
+  std::size_t logical_ranks = 0;
   /// None: RINGLET_STRATEGY, else none on one rank and ddp over several. dp is InputError: its
   /// devices belong to one process.
   std::optional<Strategy> strategy = {};
@@ -56,7 +58,8 @@ class Accelerator {
   /// Whether the present batch is the last of its step.
   bool sync_gradients() const { return share_->ends_step; }
   /// `loss` is the mean over this rank's batch, or a models::Loss. The gradients of a step are
-  /// those of its mean over all rows of all ranks, also when the last ones are fewer.
+  /// those of its mean over all rows of all ranks, also when the last ones are fewer. With more
+  /// logical ranks than ranks, one call for each batch.
   void backward(const Variable& loss);
   /// The optimizer's next steps clip the global norm to `max_norm`; its grad_norm() is the norm
   /// before. 0: no clipping.
@@ -65,7 +68,8 @@ class Accelerator {
   /// The rows of every rank in rank order, on each of them: (n, ..) -> (sum of n, ..).
   Tensor gather(const Tensor& rows) const;
   /// The same for a tensor with a row for each row of the present batch. Rows that only fill up a
-  /// rank's batch are dropped: over an epoch every example comes once.
+  /// rank's batch are dropped: over an epoch every example comes once. Logical ranks must be a
+  /// multiple of the ranks: others have more batches than their peers.
   Tensor gather_for_metrics(const Tensor& rows) const;
 
   /// A checkpoint of module, optimizer, the generator, and the positions of the loaders, in the

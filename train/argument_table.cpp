@@ -113,6 +113,17 @@ void check_mesh(const TrainingArguments& arguments) {
                  "other than fsdp and no gradient checkpointing");
 }
 
+void check_logical_ranks(const TrainingArguments& arguments, const comm::Group& group) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  if (arguments.logical_ranks == 0) return;
+  const auto expect = [&](const auto&... what) {
+    fail_setting("logical_ranks", ' ', arguments.logical_ranks, ": expected ", what...);
+  };
+  if (arguments.strategy == Strategy::dp) expect("another strategy than dp");
+  if (arguments.mesh.pipe * arguments.mesh.tensor > 1) expect("no pipe and tensor in the mesh");
+  if (arguments.logical_ranks < ranks) expect("at least the ", ranks, " devices");
+}
+
 }  // namespace
 
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
@@ -132,6 +143,7 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
     fail_setting("devices", ": ",
                  dp ? "dp needs at least one" : "only dp has several in one process");
   check_mesh(arguments);
+  check_logical_ranks(arguments, group);
   if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
     fail_setting("strategy", ' ', kStrategies(arguments.strategy), ": expected one rank, found ",
                  group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),

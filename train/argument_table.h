@@ -56,8 +56,14 @@ void each_of_length(Arguments& a, const Visit& visit) {
          "Rows of a batch whose loss or labels are evaluated"},
         a.per_device_eval_batch_size, kManyRows);
   visit({"gradient_accumulation_steps", "--gradient-accumulation-steps",
-         "Batches of each device whose gradients make a step; one batch for a ranking loss"},
+         "Batches of each device, or logical rank, whose gradients make a step; one batch for a "
+         "ranking loss"},
         a.gradient_accumulation_steps, kManyRows);
+  visit({"logical_ranks", "--logical-ranks",
+         "Deal a step to so many logical ranks, blocks of which are on each device: results then "
+         "do not depend on the number of devices; one on each unless given",
+         kNoneIs0 | kOr0},
+        a.logical_ranks, Range{1, 1 << 10});
   visit({"mini_batch_size", "--mini-batch-size",
          "Rows of one forward, for the memory of so many at any batch size; 0: all",
          kNoneIs0 | kForSentences},

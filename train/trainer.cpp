@@ -57,6 +57,7 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
         given.strategy_options.units);
   nn::Module& local = pipeline ? pipeline->stage() : module;
   StrategyOptions options = given.strategy_options;
+  options.logical_ranks = static_cast<int>(given.logical_ranks);
   if (pipeline) options.units = pipeline->stage_units();
   const int shards = options.shard_size > 0 ? options.shard_size : mesh.data.size();
   check_memory_limit(given.strategy, local, shards, moments_of(given), options.units);
@@ -197,7 +198,8 @@ std::string heading(std::string name) {
 
 std::string Trainer::header() const {
   const TrainingArguments& given = job_->arguments;
-  const std::size_t devices = given.strategy == Strategy::dp
+  const std::size_t devices = given.logical_ranks > 0 ? given.logical_ranks
+                              : given.strategy == Strategy::dp
                                   ? given.devices.size()
                                   : static_cast<std::size_t>(job_->mesh.data.size());
   std::size_t examples = 0;

@@ -54,7 +54,8 @@ class Trainer {
                                   .seed = arguments.seed,
                                   .shuffle = arguments.shuffle,
                                   .rank = static_cast<std::size_t>(group.rank()),
-                                  .world_size = static_cast<std::size_t>(group.size())}),
+                                  .world_size = static_cast<std::size_t>(group.size()),
+                                  .logical_ranks = arguments.logical_ranks}),
                 arguments, group) {}
 
   /// `figures` are the names of its metrics: a metric_for_best_model that no evaluator has is then

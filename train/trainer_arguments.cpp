@@ -27,6 +27,7 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
           .prompts = arguments.prompts,
           .rank = static_cast<std::size_t>(mesh.data_place(group.rank())),
           .world_size = static_cast<std::size_t>(mesh.data),
+          .logical_ranks = arguments.logical_ranks,
           .devices = arguments.strategy == Strategy::dp ? arguments.devices.size() : 1};
 }
 
@@ -55,6 +56,7 @@ int moments_of(const TrainingArguments& arguments) {
 }
 
 std::string why_no_step_graphs(const TrainingArguments& arguments) {
+  if (arguments.logical_ranks > 1) return "a step of several logical ranks is not captured";
   if (arguments.strategy != Strategy::none)
     return str("strategy ", kStrategies(arguments.strategy), " works on the host in each");
   if (arguments.gradient_accumulation_steps > 1) return "a step of several batches is not captured";

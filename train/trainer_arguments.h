@@ -48,6 +48,9 @@ struct TrainingArguments {
   std::size_t per_device_eval_batch_size = 8;   // of the evaluation data sets' losses
   /// Batches of a step. A loss that compares rows (Loss::spans_ranks) takes them as one batch.
   std::size_t gradient_accumulation_steps = 1;
+  /// A step is dealt to so many logical ranks, of which each device has a contiguous block. The
+  /// bits of a run then do not depend on the number of devices. 0: as many as devices.
+  std::size_t logical_ranks = 0;
   std::size_t mini_batch_size = 0;  // rows of one forward, for the memory of so many; 0: all
   double learning_rate = 5e-5;
   Decay lr_scheduler_type = Decay::linear;
@@ -79,7 +82,7 @@ struct TrainingArguments {
 
   /// How several devices train together. dp uses `devices`, the other strategies the trainer's
   /// group; a global batch is per_device_train_batch_size * gradient_accumulation_steps rows for
-  /// each device.
+  /// each device, or for each logical rank.
   Strategy strategy = Strategy::none;
   std::vector<Device> devices = {};
   StrategyOptions strategy_options = {};

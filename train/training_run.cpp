@@ -240,7 +240,9 @@ void TrainingRun::read_steps(std::size_t late) {
 void TrainingRun::read_loss(EnqueuedStep& enqueued) {
   StepResult& result = enqueued.report.result;
   result.loss = enqueued.loss.value();
-  if (job_.group.size() > 1) result = combined(result, job_.group.rank(), job_.mesh.data, late_);
+  if (job_.group.size() > 1)
+    result =
+        combined(result, enqueued.loss.by_logical_rank(), job_.group.rank(), job_.mesh.data, late_);
 }
 
 void TrainingRun::report(const StepReport& report) {

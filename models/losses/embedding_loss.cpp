@@ -2,9 +2,26 @@
 
 #include "ringlet/autograd/checkpoint.h"
 #include "ringlet/autograd/functions.h"
+#include "ringlet/autograd/node.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
+namespace {
+
+/// Backward from `value` must begin with 1, as the gradients of the other logical ranks' rows did.
+Variable from_one(const Variable& value) {
+  return autograd::record(
+      "logical_rank", value.tensor(), {value}, [](const Tensor& grad, autograd::Gradients& grads) {
+        RINGLET_CHECK(grad.item<double>() == 1, "[loss] its gradient is ", grad.item<double>(),
+                      ": a loss that compares the rows of "
+                      "logical ranks is not scaled");
+        grads[0].set(grad);
+      });
+}
+
+}  // namespace
+
 EmbeddingLoss::EmbeddingLoss(SentenceEncoder encoder, LossTraits traits, Value value)
     : encoder_(std::move(encoder)), traits_(std::move(traits)), value_(std::move(value)) {
   register_module("", encoder_.modules());
@@ -18,12 +35,54 @@ Variable EmbeddingLoss::forward(const PackedBatch& batch) {
   if (!cuts(batch)) return of_embeddings(encoder_(batch), batch);
   PackedBatch placed = batch;
   if (placed.labels.defined()) placed.labels = placed.labels.to(device());
-  return of_embeddings(embed(batch), placed);
+  if (!batch.block || !autograd::grad_enabled()) return of_embeddings(embed(batch), placed);
+  if (batch.place_in_block == 0) compare_block(batch);
+  const Variable embeddings = embed(batch);
+  batch.block->rows->start(batch.place_in_block);
+  return from_one(of_embeddings(embeddings, placed));
+}
+
+// The embeddings of all of a rank's logical ranks are computed first, without a tape, and compared.
+// Each one's forward, later, gets the rows of the others, and its backward the gradients of theirs.
+void EmbeddingLoss::compare_block(const PackedBatch& first) const {
+  BatchBlock& block = *first.block;
+  const auto sharding = nn::sharding_of(*this);
+  RINGLET_CHECK(sharding, "[", kind(), "] a rank has several logical ones: attach a strategy");
+  const RandomGenerator generator = default_generator();
+  std::vector<PackedBatch> batches = block.batches;
+  std::vector<Variable> embeddings, values(batches.size());
+  std::vector<std::int64_t> rows;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const GeneratorGuard random(generator);
+    const autograd::NoGrad no_grad;
+    rows.push_back(batches[i].rows);
+    embeddings.emplace_back(embed(batches[i]).tensor(), true);
+    if (batches[i].labels.defined()) batches[i].labels = batches[i].labels.to(device());
+    batches[i].block = first.block;
+  }
+  block.rows = std::make_shared<nn::BlockRows>(sharding->group(), rows, sharding->logical_ranks());
+  for (bool complete = false; !complete;) {
+    complete = true;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      if (values[i].defined()) continue;
+      block.rows->start(i);
+      try {
+        values[i] = of_embeddings(embeddings[i], batches[i]);
+      } catch (const nn::BlockRows::Missing&) {
+        complete = false;
+      }
+    }
+  }
+  for (std::size_t gather = block.rows->gathers(); gather-- > 0;)
+    if (block.rows->collect(gather))
+      for (const Variable& value : values)
+        autograd::run_backward(value, Tensor(), {.retain_graph = true, .fire_hooks = false});
 }
 
 // Piece by piece; ordered by column like the whole batch's.
 Variable EmbeddingLoss::embed(const PackedBatch& batch) const {
   const std::int64_t rows = batch.forward_rows;
+  if (rows == 0) return encoder_(batch.to(device()));
   std::int64_t pieces = std::max<std::int64_t>(1, (batch.rows + rows - 1) / rows);
   // Forwards may be collective: a rank with fewer rows then adds empty pieces.
   if (const auto sharding = nn::sharding_of(*this)) pieces = sharding->forwards_together(pieces);

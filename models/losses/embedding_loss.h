@@ -41,7 +41,9 @@ class EmbeddingLoss : public Loss {
     return std::make_shared<EmbeddingLoss>(encoder_of(cloner), traits_, value_);
   }
   bool is_capturable() const override { return !traits_.reads_back && !compares_peers(); }
-  bool cuts(const PackedBatch& batch) const override { return batch.forward_rows > 0; }
+  bool cuts(const PackedBatch& batch) const override {
+    return batch.forward_rows > 0 || batch.block;
+  }
   bool spans_ranks(std::size_t /*dataset*/) const override {
     return traits_.compares_rows && negatives_ == Negatives::global;
   }
@@ -59,7 +61,11 @@ class EmbeddingLoss : public Loss {
     return value_(embeddings, batch, *this);
   }
   /// The rows that a row is compared with. Collective if they are those of all ranks.
-  nn::GlobalRows global_rows(const PackedBatch& batch) const { return {peers(), batch.rows}; }
+  nn::GlobalRows global_rows(const PackedBatch& batch) const {
+    if (batch.block && batch.block->rows && autograd::grad_enabled())
+      return nn::GlobalRows(batch.block->rows);
+    return {peers(), batch.rows};
+  }
 
   const SentenceEncoder& encoder() const { return encoder_; }
   virtual void set_negatives(Negatives negatives) { negatives_ = negatives; }
@@ -76,6 +82,7 @@ class EmbeddingLoss : public Loss {
 
  private:
   Variable embed(const PackedBatch& batch) const;
+  void compare_block(const PackedBatch& batch) const;
   bool compares_peers() const;
   comm::Group peers() const;
 

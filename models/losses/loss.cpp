@@ -40,8 +40,8 @@ void Loss::check_ranks(const PackedBatch& batch) const {
         "leave average off, or call set_local_mean() on a loss that is a local mean");
     return;
   }
-  RINGLET_CHECK(batch.ranks == sharding->group().size(), "[loss] the batch is cut for a world of ",
-                batch.ranks, ", gradients are summed over ", sharding->group().size(),
+  RINGLET_CHECK(batch.ranks == sharding->logical_ranks(), "[loss] the batch is cut for a world of ",
+                batch.ranks, ", gradients are summed over ", sharding->logical_ranks(),
                 " ranks: give the Loader the strategy's group, or set its option average");
 }
 

@@ -169,9 +169,12 @@ void check_devices(const TrainOptions& options, bool launched) {
 
 void check_batch(const TrainOptions& options, const TrainingData& data, int devices) {
   const int passes = options.arguments.gradient_accumulation_steps;
+  const auto logical = static_cast<int>(options.arguments.logical_ranks);
+  const char* const each = logical > 0 ? " logical ranks" : " devices";
+  if (logical > 0) devices = logical;
   const std::size_t step =
       options.arguments.per_device_train_batch_size * static_cast<std::size_t>(devices * passes);
-  const std::string several = str(devices > 1 ? str(" on each of ", devices, " devices") : "",
+  const std::string several = str(devices > 1 ? str(" on each of ", devices, each) : "",
                                   passes > 1 ? str(", ", passes, " times a step,") : "");
   for (const Source& source : data.sources)
     if (const std::size_t rows = source.dataset->size(); rows < step)

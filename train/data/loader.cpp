@@ -12,9 +12,13 @@ namespace {
 LoaderOptions dealt(LoaderOptions options, const comm::Group& group) {
   if (options.batch_size == 0) fail_setting("batch_size", ": expected at least 1, found 0");
   if (options.accumulation == 0) fail_setting("accumulation", ": expected at least 1, found 0");
-  if (group.size() == 1) return options;
-  options.rank = static_cast<std::size_t>(group.rank());
-  options.world_size = static_cast<std::size_t>(group.size());
+  if (group.size() > 1) {
+    options.rank = static_cast<std::size_t>(group.rank());
+    options.world_size = static_cast<std::size_t>(group.size());
+  }
+  if (options.dealt_ranks() < options.world_size)
+    fail_setting("logical_ranks", ": expected at least the ", options.world_size, " ranks, found ",
+                 options.logical_ranks);
   return options;
 }
 
@@ -42,10 +46,10 @@ std::vector<const TextDataset*> pointers(const Datasets& datasets) {
 
 StepLoader::StepLoader(Datasets datasets, std::optional<std::size_t> examples,
                        LoaderOptions options, const comm::Group& group)
-    : of_group_(group.size() > 1),
-      datasets_(std::move(datasets)),
+    : datasets_(std::move(datasets)),
       examples_(examples),
       options_(dealt(std::move(options), group)) {
+  of_group_ = group.size() > 1 || options_.block().size() > 1;
   if (examples_) refuse_options_for_text(options_);
   RINGLET_CHECK(options_.devices > 0, "[Loader] devices: expected at least 1, found 0");
   RINGLET_CHECK(options_.rank < options_.world_size, "[Loader] rank ", options_.rank, " of ",
@@ -65,17 +69,19 @@ void StepLoader::make_sampler() {
     sampler_.emplace(pointers(datasets_), options);
 }
 
-void StepLoader::deal(const comm::Group& group, std::size_t accumulation, bool split_batches) {
+void StepLoader::deal(const comm::Group& group, std::size_t accumulation, bool split_batches,
+                      std::size_t logical_ranks) {
   restart();
-  const auto ranks = static_cast<std::size_t>(group.size());
+  const auto ranks = logical_ranks > 0 ? logical_ranks : static_cast<std::size_t>(group.size());
   if (split_batches && options_.batch_size % ranks != 0)
     fail_setting("split_batches", ": expected a batch size divisible by ", ranks, " ranks, found ",
                  options_.batch_size);
   LoaderOptions options = options_;
   if (split_batches) options.batch_size /= ranks;
   options.accumulation = accumulation;
+  options.logical_ranks = logical_ranks;
   options_ = dealt(std::move(options), group);
-  of_group_ = group.size() > 1;
+  of_group_ = group.size() > 1 || options_.block().size() > 1;
   make_sampler();
 }
 
@@ -88,6 +94,7 @@ UpdateArguments StepLoader::arguments() const {
   UpdateArguments all{{kRowsOfAStep, str(options_.rows_per_step())},
                       {kOrder, options_.shuffle ? kShuffled : kAsGiven},
                       {"--seed", str(options_.seed)}};
+  if (options_.logical_ranks > 0) all["--logical-ranks"] = str(options_.logical_ranks);
   if (examples_) {
     all["examples"] = str(*examples_);
     return all;
@@ -112,15 +119,20 @@ UpdateArguments StepLoader::arguments() const {
 
 std::vector<StepPart> deal_blocks(const BatchRows& step, const LoaderOptions& options) {
   const std::size_t rows = step.rows.size(), size = options.batch_size,
-                    round = size * options.world_size;
+                    round = size * options.dealt_ranks();
+  const LeafRange block = options.block();
   std::vector<StepPart> parts;
-  for (std::size_t at = 0; at < rows; at += round) {
-    const std::size_t mine = at + options.rank * size;
-    const std::size_t n = mine < rows ? std::min(size, rows - mine) : 0;
-    const double share = static_cast<double>(n) / static_cast<double>(rows);
-    StepPart& part = parts.emplace_back(StepPart{{n, share, at + round >= rows}});
-    part.rows.resize(std::max<std::size_t>(n, 1));
-    std::iota(part.rows.begin(), part.rows.end(), n > 0 ? mine : at);
+  for (int rank = block.begin; rank < block.end; ++rank) {
+    for (std::size_t at = 0; at < rows; at += round) {
+      const std::size_t mine = at + static_cast<std::size_t>(rank) * size;
+      const std::size_t n = mine < rows ? std::min(size, rows - mine) : 0;
+      const double share = static_cast<double>(n) / static_cast<double>(rows);
+      const bool ends = at + round >= rows;
+      StepPart& part =
+          parts.emplace_back(StepPart{{n, share, ends, ends && rank + 1 == block.end}});
+      part.rows.resize(std::max<std::size_t>(n, 1));
+      std::iota(part.rows.begin(), part.rows.end(), n > 0 ? mine : at);
+    }
   }
   return parts;
 }

@@ -38,6 +38,7 @@ struct StepPart : BatchShare {
   std::vector<std::int64_t> device_rows = {};  // text: how many of them each device has
   std::int64_t forward_rows = 0;               // text: rows of one forward; 0: all
   bool of_group = false;                       // the ranks are a group's
+  bool compares_block = false;                 // text: with those of the rank's other parts
 };
 
 /// How a step's rows become a rank's batches.
@@ -45,7 +46,9 @@ template <class Batch>
 struct BatchMaker {
   /// Divides the rows among all ranks' batches. Returns this rank's.
   std::function<std::vector<StepPart>(const BatchRows& step, const LoaderOptions& options)> deal;
-  std::function<Batch(const BatchRows& step, const StepPart& part, const LoaderOptions& options)>
+  /// The batch of parts[i]; those of a step are made in order.
+  std::function<Batch(const BatchRows& step, const std::vector<StepPart>& parts, std::size_t i,
+                      const LoaderOptions& options)>
       make;
 };
 
@@ -107,11 +110,12 @@ class Loader final : public StepLoader {
       : Loader(examples,
                BatchMaker<Batch>{deal_blocks,
                                  [collate = std::move(collate)](const BatchRows& step,
-                                                                const StepPart& part, const auto&) {
+                                                                const std::vector<StepPart>& parts,
+                                                                std::size_t i, const auto&) {
                                    std::vector<std::size_t> rows;
-                                   for (const std::size_t at : part.rows)
+                                   for (const std::size_t at : parts[i].rows)
                                      rows.push_back(step.rows[at]);
-                                   return collate(Rows(rows, part.rows.front()));
+                                   return collate(Rows(rows, parts[i].rows.front()));
                                  }},
                std::move(options), group, ahead) {}
   ~Loader() override { restart(); }
@@ -216,15 +220,15 @@ class Loader final : public StepLoader {
                     " steps, not a step ", making_.step);
       step_ = sampler().batch(making_.epoch, making_.step);
       parts_ = maker_.deal(step_, options());
+      for (StepPart& part : parts_) part.of_group = of_group_;
       made_ = 0;
     }
-    StepPart& part = parts_[made_++];
-    part.of_group = of_group_;
+    const std::size_t mine = made_++;
     if (made_ == parts_.size() && ++making_.step == steps_per_epoch(making_.epoch)) {
       making_ = {making_.epoch + 1, 0};
       epoch_ended_ = true;
     }
-    return {maker_.make(step_, part, options()), part, making_};
+    return {maker_.make(step_, parts_, mine, options()), parts_[mine], making_};
   }
 
   BatchMaker<Batch> maker_;

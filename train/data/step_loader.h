@@ -12,6 +12,7 @@
 
 #include "ringlet/autograd/functions.h"
 #include "ringlet/comm/group.h"
+#include "ringlet/core/ops/sum_tree.h"
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/sampler.h"
 
@@ -59,12 +60,22 @@ struct LoaderOptions {
   /// the ranks. Ranks that train apart, as in local SGD, multiply it by global_rows / rows.
   std::size_t rank = 0;
   std::size_t world_size = 1;
+  /// A global batch is dealt to so many logical ranks; 0: to world_size. Each rank has the batches
+  /// of a contiguous block of them (core/ops/sum_tree.h), logical rank by logical rank.
+  std::size_t logical_ranks = 0;
   /// Text: devices of this one rank. Each batch holds batch_size rows for each of them, dealt out
   /// as to so many ranks.
   std::size_t devices = 1;
 
+  /// The ranks that a global batch is dealt to.
+  std::size_t dealt_ranks() const { return logical_ranks > 0 ? logical_ranks : world_size; }
+  /// The block of this rank.
+  LeafRange block() const {
+    return leaves_of_rank(static_cast<int>(rank), static_cast<int>(world_size),
+                          static_cast<int>(dealt_ranks()));
+  }
   /// Rows of a global batch.
-  std::size_t rows_per_step() const { return batch_size * accumulation * world_size * devices; }
+  std::size_t rows_per_step() const { return batch_size * accumulation * dealt_ranks() * devices; }
 };
 
 /// The part of its step that a batch is. By default it is a whole step.
@@ -72,7 +83,8 @@ struct BatchShare {
   /// Rows of this rank's batch that count. It may hold one more that does not: see Loader.
   std::size_t rows = std::numeric_limits<std::size_t>::max();
   double factor = 1;      // of its loss: the products add up to the loss of the step
-  bool ends_step = true;  // the step has no further batch
+  bool ends_rank = true;  // the step has no further batch of this logical rank
+  bool ends_step = true;  // nor of another one of this rank
 
   /// The batch's summand of the step's loss, over all ranks; `loss` is computed from it alone.
   Variable weigh(const Variable& loss) const { return factor == 1 ? loss : loss * factor; }
@@ -85,7 +97,9 @@ class StepLoader {
   StepLoader& operator=(const StepLoader&) = delete;
   /// The rows are dealt out to the ranks of `group` from here on, `accumulation` batches a step.
   /// `split_batches` divides the batch size by the ranks, else each has batches of that size.
-  void deal(const comm::Group& group, std::size_t accumulation, bool split_batches);
+  /// `logical_ranks`: see LoaderOptions.
+  void deal(const comm::Group& group, std::size_t accumulation, bool split_batches,
+            std::size_t logical_ranks = 0);
   /// The position of the next batch. Inside a step it is that step's.
   Position position() const { return position_; }
   /// Moves to the beginning of a step.

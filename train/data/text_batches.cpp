@@ -88,16 +88,19 @@ class TextRows {
 /// `tokens`: of each row of the step.
 std::vector<StepPart> deal_step(const std::vector<std::int64_t>& tokens, bool whole,
                                 const LoaderOptions& options) {
-  const auto dealt = deal_rows(tokens, options.accumulation * options.world_size * options.devices);
-  std::vector<StepPart> parts(whole ? 1 : options.accumulation);
-  const std::size_t micros = options.accumulation / parts.size();  // of each
-  for (std::size_t b = 0; b < parts.size(); ++b) {
-    StepPart& part = parts[b];
+  const std::size_t ranks = options.dealt_ranks();
+  const auto dealt = deal_rows(tokens, options.accumulation * ranks * options.devices);
+  const std::size_t of_rank = whole ? 1 : options.accumulation;  // batches
+  const std::size_t micros = options.accumulation / of_rank;     // of each
+  const LeafRange block = options.block();
+  std::vector<StepPart> parts(of_rank * static_cast<std::size_t>(block.size()));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    StepPart& part = parts[i];
+    const std::size_t rank = static_cast<std::size_t>(block.begin) + i / of_rank, b = i % of_rank;
     for (std::size_t device = 0; device < options.devices; ++device) {
       const std::size_t before = part.rows.size();
       for (std::size_t micro = b * micros; micro < (b + 1) * micros; ++micro) {
-        const auto& rows =
-            dealt[(micro * options.world_size + options.rank) * options.devices + device];
+        const auto& rows = dealt[(micro * ranks + rank) * options.devices + device];
         part.rows.insert(part.rows.end(), rows.begin(), rows.end());
       }
       part.device_rows.push_back(static_cast<std::int64_t>(part.rows.size() - before));
@@ -108,7 +111,8 @@ std::vector<StepPart> deal_step(const std::vector<std::int64_t>& tokens, bool wh
     const bool cut = micros > 1 && (rows == 0 || rows > options.batch_size);
     part.forward_rows = static_cast<std::int64_t>(cut ? options.batch_size : rows);
     // Losses divide by the rows of the global batch: each is its part of the mean already.
-    static_cast<BatchShare&>(part) = {part.rows.size(), 1, b + 1 == parts.size()};
+    static_cast<BatchShare&>(part) = {part.rows.size(), 1, b + 1 == of_rank, i + 1 == parts.size()};
+    part.compares_block = whole && ranks > options.world_size;
   }
   return parts;
 }
@@ -123,19 +127,33 @@ BatchMaker<models::PackedBatch> text_batches(const Datasets& datasets,
   BatchMaker<models::PackedBatch> maker;
   maker.deal = [texts](const BatchRows& step, const LoaderOptions& now) {
     std::vector<std::int64_t> tokens(step.rows.size());
-    if (now.accumulation * now.world_size * now.devices > 1)
+    if (now.accumulation * now.dealt_ranks() * now.devices > 1)
       for (std::size_t i = 0; i < tokens.size(); ++i)
         tokens[i] = (*texts)[step.dataset].tokens(step.rows[i]);
     const bool whole = step.dataset < now.whole_steps.size() && now.whole_steps[step.dataset];
     return deal_step(tokens, whole, now);
   };
-  maker.make = [texts](const BatchRows& step, const StepPart& part, const LoaderOptions& now) {
+  const auto make_one = [texts](const BatchRows& step, const StepPart& part,
+                                const LoaderOptions& now) {
     models::PackedBatch batch = (*texts)[step.dataset].pack(step.rows, part.rows);
     batch.dataset = step.dataset;
-    batch.ranks = static_cast<std::int64_t>(now.world_size);
+    batch.ranks = static_cast<std::int64_t>(now.dealt_ranks());
     batch.of_group = part.of_group;
     batch.forward_rows = part.forward_rows;
     batch.device_rows = part.device_rows;
+    return batch;
+  };
+  maker.make = [make_one, block = std::shared_ptr<models::BatchBlock>()](
+                   const BatchRows& step, const std::vector<StepPart>& parts, std::size_t i,
+                   const LoaderOptions& now) mutable {
+    if (!parts[i].compares_block) return make_one(step, parts[i], now);
+    if (i == 0) {
+      block = std::make_shared<models::BatchBlock>();
+      for (const StepPart& part : parts) block->batches.push_back(make_one(step, part, now));
+    }
+    models::PackedBatch batch = block->batches[i];
+    batch.block = block;
+    batch.place_in_block = i;
     return batch;
   };
   return maker;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ringlet/core/base/setting.h"
+
 namespace ringlet::train {
 namespace {
 
@@ -36,8 +38,12 @@ std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int
 
 DistributedDataParallel::DistributedDataParallel(nn::Module& module, const comm::Group& group,
                                                  Options options)
-    : RankStrategy(Strategy::ddp, module, group, options.average),
-      hook_(std::move(options.communication_hook)) {
+    : RankStrategy(Strategy::ddp, module, group, options.average, options.logical_ranks),
+      hook_(std::move(options.communication_hook)),
+      sum_(leaves_of_rank(rank(), size(), logical_ranks()), logical_ranks()) {
+  if (hook_ && logical_ranks() > size())
+    fail_setting("logical_ranks", ' ', logical_ranks(), ": expected no communication hook, which ",
+                 "reduces one gradient of each of the ", size(), " ranks");
   const DType dtype = arena_->data().dtype();
   const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
   const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
@@ -90,6 +96,11 @@ void DistributedDataParallel::backward_begins(std::span<autograd::VariableState*
   launch_complete();
 }
 
+void DistributedDataParallel::end_logical_rank() {
+  check_usable();
+  carry(items_, sum_.add(arena_->grad()), 0);
+}
+
 void DistributedDataParallel::grad_ready(autograd::VariableState& leaf) {
   for_buckets(item_of(leaf), [&](std::size_t b) { --states_[b].waiting; });
   launch_complete();
@@ -98,7 +109,8 @@ void DistributedDataParallel::grad_ready(autograd::VariableState& leaf) {
 void DistributedDataParallel::backward_ends() {
   // Parameters in the graph that got no gradient are left out, the same ones on all ranks.
   for (Item& item : items_)
-    if (!item.state->has_grad && std::exchange(item.pending, false)) item.restore();
+    if (!item.state->has_grad && !item.carried && std::exchange(item.pending, false))
+      item.restore();
   if (std::exchange(reducing_, false)) reduce_rest();
   RankStrategy::backward_ends();
 }
@@ -109,8 +121,11 @@ void DistributedDataParallel::reduce_rest() {
   for (RowExchange& exchange : exchanges_) exchange.finish();
   reductions_.clear();
   exchanges_.clear();
+  sum_.clear();
   for (Item& item : items_) {
     if (!std::exchange(item.pending, false)) continue;
+    item.state->has_grad = true;
+    item.carried = false;
     take_average(item.state->grad_buffer);
     item.add_earlier();
   }
@@ -130,7 +145,17 @@ void DistributedDataParallel::launch_next() {
   const Tensor gradients = arena_->grad().slice(bucket.begin, bucket.end);
   if (hook_) return reductions_.push_back(hook_(group_, {index, gradients}));
   if (exchange_rows(bucket)) return;
-  reductions_.push_back([work = group_.all_reduce(gradients)] { work.wait(); });
+  if (logical_ranks() == size()) {
+    reductions_.push_back([work = group_.all_reduce(gradients)] { work.wait(); });
+    return;
+  }
+  const std::vector<Tensor> nodes = sum_.nodes(gradients, bucket.begin);
+  reductions_.push_back(
+      [to = Tensor(gradients), sum = nodes.front(),
+       work = group_.all_reduce(comm::NodeSums{nodes, logical_ranks()})]() mutable {
+        work.wait();
+        if (sum.bytes() != to.bytes()) to.copy_(sum);
+      });
 }
 
 // True if the bucket is a table with so few written rows that only these are sent.
@@ -139,6 +164,7 @@ bool DistributedDataParallel::exchange_rows(const Bucket& bucket) {
     const bool alone =
         item.slot->offset == bucket.begin && item.slot->numel() == bucket.end - bucket.begin;
     if (!alone || item.slot->parameter.dim() != 2) continue;
+    if (logical_ranks() > size()) return false;  // nodes are whole
     std::optional<RowExchange> exchange = tables_.exchange(*item.state, group_);
     if (!exchange) return false;
     exchanges_.push_back(std::move(*exchange));
@@ -153,7 +179,8 @@ void DistributedDataParallel::clear_others(const Bucket& bucket) {
   for (const Item& item : items_) {
     const std::int64_t begin = std::max(item.slot->offset, bucket.begin);
     const std::int64_t end = std::min(item.slot->offset + item.slot->numel(), bucket.end);
-    if (begin >= end || item.pending || (item.reduced && rank() == 0)) continue;
+    const bool complete = item.pending && item.state->has_grad;
+    if (begin >= end || complete || (item.reduced && rank() == 0)) continue;
     arena_->grad().slice(begin, end).zero_();
   }
 }

@@ -46,15 +46,17 @@ struct DistributedDataParallelOptions {
   /// mean over this rank's rows. If false, losses divide by the rows of the global batch.
   bool average = false;
   CommunicationHook communication_hook = {};  // instead of an all-reduce of every bucket
+  int logical_ranks = 0;                      // see RankStrategy
 };
 
 /// Per step it moves 2 (n - 1) / n x the parameters; of an embedding table larger than a bucket,
-/// only the rows that were used. Parameters, gradients and optimizer state are whole on every rank.
-/// Sums, not means, unless Options::average: losses divide by the rows of the global batch. The
-/// module must outlive it. A parameter that the loss does not reach is an error that names it.
-/// Parameters of a loss of another data set are exempt (see ReachCheck). The sums of several
-/// backwards without zero_grad add up; with all but the last under no_sync less is moved, and no
-/// sum is stashed. After a backward that threw, it refuses to continue.
+/// only the rows that were used, unless there are more logical ranks than ranks. Parameters,
+/// gradients and optimizer state are whole on every rank. Sums, not means, unless Options::average:
+/// losses divide by the rows of the global batch. The module must outlive it. A parameter that the
+/// loss does not reach is an error that names it. Parameters of a loss of another data set are
+/// exempt (see ReachCheck). The sums of several backwards without zero_grad add up; with all but
+/// the last under no_sync less is moved, and no sum is stashed. After a backward that threw, it
+/// refuses to continue.
 class DistributedDataParallel final : public RankStrategy {
  public:
   using Options = DistributedDataParallelOptions;
@@ -64,6 +66,7 @@ class DistributedDataParallel final : public RankStrategy {
   const comm::Group& replicas() const override { return group_; }
   std::vector<nn::LocalSlice> local_slices() override;
 
+  void end_logical_rank() override;
   // A bucket is reduced when its gradients are complete and all earlier buckets are in flight: the
   // same order on every rank.
   void backward_begins(std::span<autograd::VariableState* const> reached) override;
@@ -86,6 +89,7 @@ class DistributedDataParallel final : public RankStrategy {
   std::vector<Bucket> buckets_;
   std::vector<BucketState> states_;
   CommunicationHook hook_;
+  comm::LogicalSum sum_;                           // of the arena's gradients
   std::vector<std::function<void()>> reductions_;  // in flight
   std::vector<RowExchange> exchanges_;
   std::size_t next_ = 0;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ringlet/comm/rows.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/unit_layout.h"
 #include "ringlet/train/parallel/unit_sharding.h"
@@ -30,10 +31,13 @@ std::vector<nn::Parameter> own_parameters(nn::Module& module) {
 class Gatherer final : public UnitSharding, public std::enable_shared_from_this<Gatherer> {
  public:
   Gatherer(nn::Module& module, const comm::Group& group, const FullyShardedOptions& options)
-      : UnitSharding(Strategy::fsdp, module, group, options.average, options.units,
-                     options.shard_size),
+      : UnitSharding(Strategy::fsdp, module, group, options.average, options.logical_ranks,
+                     options.units, options.shard_size),
         options_(options),
         whole_(states_.size()) {
+    if (logical_ranks_ % size() != 0)
+      fail_setting("logical_ranks", ' ', logical_ranks_, ": expected a multiple of the ", size(),
+                   " ranks under fsdp");
     RINGLET_CHECK(options.param_dtype == DType::f32 || options.param_dtype == DType::bf16,
                   "[fsdp] parameters are gathered as f32 or bf16, not as ", options.param_dtype);
     find_places();

@@ -33,6 +33,8 @@ struct FullyShardedOptions {
   /// Divides the summed gradients by the ranks, as PyTorch does: for a loss that is the mean of
   /// this rank's rows. Off, losses divide by the rows of the global batch.
   bool average = false;
+  /// See RankStrategy. 0, or a multiple of the ranks: every forward is collective.
+  int logical_ranks = 0;
 };
 
 /// Each rank keeps 16 bytes x parameters / n: data, gradients and two moments of its piece of each

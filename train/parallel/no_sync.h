@@ -31,4 +31,13 @@ class NoSync {
   nn::Module& module_;
 };
 
+/// Ends a logical rank within a step, after its last backward, which ran under NoSync. Its
+/// gradients wait for those of the next one. `module` is the strategy's.
+inline void end_logical_rank(const nn::Module& module) {
+  const auto sharding = nn::sharding_of(module);
+  RINGLET_CHECK(sharding, "[logical ranks] a rank has several in a step: attach a strategy, for ",
+                "one rank DistributedDataParallel, with the loader's logical_ranks");
+  sharding->end_logical_rank();
+}
+
 }  // namespace ringlet::train

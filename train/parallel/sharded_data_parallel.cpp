@@ -12,6 +12,7 @@ Strategy strategy_of(int stage) {
 
 ShardedDataParallel::ShardedDataParallel(nn::Module& module, const comm::Group& group,
                                          Options options)
-    : UnitSharding(strategy_of(options.stage), module, group, options.average) {}
+    : UnitSharding(strategy_of(options.stage), module, group, options.average,
+                   options.logical_ranks) {}
 
 }  // namespace ringlet::train

@@ -12,6 +12,7 @@ struct ShardedDataParallelOptions {
   /// Divides the summed gradients by the number of ranks, as PyTorch does: for a loss that is the
   /// mean over this rank's rows. If false, losses divide by the rows of the global batch.
   bool average = false;
+  int logical_ranks = 0;  // see RankStrategy
 };
 
 /// Used like DistributedDataParallel. Gradients are reduce-scattered unit by unit while backward

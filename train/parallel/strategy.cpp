@@ -1,5 +1,6 @@
 #include "ringlet/train/parallel/strategy.h"
 
+#include "ringlet/core/base/setting.h"
 #include "ringlet/nn/place.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/reach.h"
@@ -18,15 +19,32 @@ nn::Arena& arena_of(Strategy strategy, nn::Module& module, int ranks, const nn::
   return *arena;  // the module's
 }
 
+void check_logical_ranks(const nn::Module& module, const comm::Group& group, int logical_ranks) {
+  if (logical_ranks == 0) return;
+  if (logical_ranks < group.size())
+    fail_setting("logical_ranks", ": expected at least the ", group.size(), " ranks, found ",
+                 logical_ranks);
+  const comm::Algorithm algorithm = group.options().algorithm;
+  if (group.size() > 1 && algorithm != comm::Algorithm::direct &&
+      algorithm != comm::Algorithm::automatic)
+    fail_setting("logical_ranks", ' ', logical_ranks, ": expected algorithm direct, found ",
+                 comm::name(algorithm));
+  if (logical_ranks > group.size() && !module.named_buffers().empty())
+    fail_setting("logical_ranks", ' ', logical_ranks, ": '", module.named_buffers().front().first,
+                 "' is a buffer, and follows the batches of a rank; expected a module without");
+}
+
 }  // namespace
 
 RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Group& group,
-                           bool average, const nn::UnitPolicy& units)
+                           bool average, int logical_ranks, const nn::UnitPolicy& units)
     : nn::Sharding(arena_of(strategy, module, group.size(), units), group, group),
       name_(kStrategies(strategy)),
       module_(module),
       reach_(std::make_unique<ReachCheck>(module)) {
   average_ = average;
+  logical_ranks_ = logical_ranks;
+  check_logical_ranks(module, group, logical_ranks);
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
     for (const nn::PlacedParameter& slot : arena_->units()[u].parameters) {
       index_[slot.parameter.state().get()] = items_.size();
@@ -98,6 +116,16 @@ void RankStrategy::backward_ends() {
   running_ = false;
 }
 
+void RankStrategy::carry(std::span<Item> items, const Tensor& sum, std::int64_t begin) {
+  for (Item& item : items) {
+    if (!item.pending || !item.state->has_grad) item.slot->in(sum, begin).zero_();
+    if (!item.pending) continue;
+    item.carried = true;
+    item.state->has_grad = item.state->dense = false;
+    tables_.forget(*item.state);
+  }
+}
+
 void RankStrategy::backward_failed() noexcept { broken_ = broken_ || running_; }
 
 void RankStrategy::check_usable() const {
@@ -111,7 +139,7 @@ bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
   running_ = true;
   for (Item& item : items_) {
     item.reached = false;
-    if (item.state->has_grad) continue;
+    if (item.state->has_grad || item.carried) continue;
     item.pending = false;
     item.forget();
   }

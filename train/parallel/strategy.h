@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/comm/logical_sum.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/gradient_sum.h"
 #include "ringlet/train/parallel/no_sync.h"
@@ -24,10 +25,12 @@ class ReachCheck;
 /// construction to destruction; under fsdp as long as the module lives.
 class RankStrategy : public nn::Sharding {
  public:
-  /// `average`: the summed gradients are divided by the number of ranks.
+  /// `average`: the summed gradients are divided by the number of logical ranks. `logical_ranks`:
+  /// 0 for the group's ranks, or at least as many. Then gradients are added by a tree over them
+  /// (core/ops/sum_tree.h): their bits do not depend on the number of ranks.
   /// Under fsdp the arena has no memory: the strategy reads rank 0's parameters where they are.
   RankStrategy(Strategy strategy, nn::Module& module, const comm::Group& group, bool average,
-               const nn::UnitPolicy& units = {});
+               int logical_ranks, const nn::UnitPolicy& units = {});
   ~RankStrategy() override;
   RankStrategy(const RankStrategy&) = delete;
   RankStrategy& operator=(const RankStrategy&) = delete;
@@ -53,15 +56,19 @@ class RankStrategy : public nn::Sharding {
     const nn::PlacedParameter* slot;
     bool reached = false;  // by the backward that is running
     bool pending = false;  // holds a gradient that was not reduced yet
+    bool carried = false;  // so does the sum of earlier logical ranks
   };
   Item& item_of(const autograd::VariableState& leaf) { return items_[index_.at(&leaf)]; }
   /// Throws after a backward that did not complete on this rank: its gradients are incomplete.
   void check_usable() const;
   /// Records which gradients exist and which the backward reaches. True if it is to reduce.
   bool begin(std::span<autograd::VariableState* const> reached);
+  /// The gradients of a logical rank are in `sum`, which begins at element `begin`: missing ones
+  /// become zeros. The next ones begin with zero.
+  void carry(std::span<Item> items, const Tensor& sum, std::int64_t begin);
   /// Divides a sum over the ranks, in place, if gradients are averaged.
   void take_average(Tensor sum) const {
-    if (average_) axpby(sum, 1.0 / size(), sum, 0);
+    if (average_) axpby(sum, 1.0 / logical_ranks(), sum, 0);
   }
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }

@@ -17,17 +17,20 @@ constexpr std::size_t kGradBuffers = 2;
 }  // namespace
 
 UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, const comm::Group& group,
-                           bool average, const nn::UnitPolicy& units, int shard_size)
-    : RankStrategy(strategy, module, group, average, units),
+                           bool average, int logical_ranks, const nn::UnitPolicy& units,
+                           int shard_size)
+    : RankStrategy(strategy, module, group, average, logical_ranks, units),
       shards_(group_),
       gradients_(strategy != Strategy::zero1),
       parameters_(strategy == Strategy::fsdp) {
   if (shard_size > 0 && shard_size != size()) make_blocks(shard_size);
+  leaves_ = this->logical_ranks() / replicas_.size();
   std::span<Item> items = items_;
   std::int64_t local = 0;
   for (const nn::Unit& unit : arena_->units()) {
     State& state = states_.emplace_back();
     state.unit = &unit;
+    state.sum = {leaves_of_rank(shards_.rank(), shards_.size(), leaves_), leaves_};
     state.pieces = comm::even_pieces(unit.end - unit.begin, shards_.size(), kNormBlock);
     state.items = items.first(unit.parameters.size());
     items = items.subspan(unit.parameters.size());
@@ -65,7 +68,10 @@ void UnitSharding::make_blocks(int shard_size) {
   if (size() % shard_size != 0)
     fail_setting("fsdp_shard_size", ": expected a divisor of ", size(), " ranks, found ",
                  shard_size);
-  const int blocks = size() / shard_size;
+  const int blocks = size() / shard_size, leaves = logical_ranks_ / blocks;
+  if (logical_ranks_ % blocks != 0 || (leaves & (leaves - 1)) != 0)
+    fail_setting("logical_ranks", ' ', logical_ranks_, ": expected a power of two for each of the ",
+                 blocks, " blocks of fsdp_shard_size ", shard_size);
   for (int first = 0; first < size(); first += shard_size) {
     std::vector<int> block(static_cast<std::size_t>(shard_size));
     std::iota(block.begin(), block.end(), first);
@@ -181,6 +187,17 @@ void UnitSharding::backward_begins(std::span<autograd::VariableState* const> rea
   }
 }
 
+Tensor UnitSharding::gradients(const State& state) {
+  return gradients_ ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
+}
+
+void UnitSharding::end_logical_rank() {
+  check_usable();
+  for (State& state : states_)
+    if (std::ranges::any_of(state.items, &Item::pending))
+      carry(state.items, state.sum.add(gradients(state)), state.unit->begin);
+}
+
 // A reduced gradient is summed in the shard; this rank's next one begins with zero.
 void UnitSharding::begin_sum(Item& item) {
   if (std::exchange(item.pending, true)) return;
@@ -225,12 +242,10 @@ void UnitSharding::grad_ready(autograd::VariableState& leaf) {
 void UnitSharding::reduce(State& state) {
   state.launched = true;
   stash_sums(state);
-  Tensor input = gradients_ ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
+  Tensor input = gradients(state);
   // Garbage between gradients becomes zeros.
-  for (const Item& item : state.items) {
-    const std::int64_t begin = item.slot->offset - state.unit->begin;
-    if (!item.pending) input.slice(begin, begin + item.slot->numel()).zero_();
-  }
+  for (const Item& item : state.items)
+    if (!item.pending || !item.state->has_grad) item.slot->in(input, state.unit->begin).zero_();
   if (exchange_rows(state)) {
     const std::int64_t table = state.table->offset - state.unit->begin;
     reduce_scatter(state, input, 0, table);
@@ -247,7 +262,8 @@ bool UnitSharding::exchange_rows(State& state) {
     const nn::PlacedParameter& slot = *item.slot;
     const bool table = slot.parameter.dim() == 2 && 2 * slot.numel() > state.numel();
     if (!table || !item.pending) continue;
-    if (replicas_.size() > 1) return false;  // rows are sent to all ranks at once
+    if (replicas_.size() > 1) return false;      // rows are sent to all ranks at once
+    if (logical_ranks() > size()) return false;  // nodes are whole
     state.rows = tables_.exchange(*item.state, group_);
     if (!state.rows) return false;
     state.table = &slot;
@@ -267,8 +283,13 @@ void UnitSharding::reduce_scatter(State& state, const Tensor& input, std::int64_
   }
   const auto [offset, count] = pieces[static_cast<std::size_t>(shards_.rank())];
   const std::int64_t start = count == 0 ? 0 : begin + offset - mine(state).offset;
-  state.reducing.push_back(shards_.reduce_scatter(state.shard_grad.slice(start, start + count),
-                                                  input.slice(begin, end), pieces));
+  const Tensor output = state.shard_grad.slice(start, start + count);
+  const Tensor gradients = input.slice(begin, end);
+  state.reducing.push_back(
+      logical_ranks_ == 0
+          ? shards_.reduce_scatter(output, gradients, pieces)
+          : shards_.reduce_scatter(
+                output, comm::NodeSums{state.sum.nodes(gradients, begin), leaves_}, pieces));
 }
 
 void UnitSharding::finish_rows(State& state) {
@@ -290,16 +311,18 @@ void UnitSharding::finish(State& state) {
       axpby(sum, 1, std::exchange(item.earlier, Tensor()), 1);
     }
     if (!std::exchange(item.pending, false)) continue;
-    item.reduced = true;
+    item.state->has_grad = item.reduced = true;
+    item.carried = false;
     if (gradients_) item.state->grad_buffer = placeholder(summed_, *item.slot);
   }
   state.grad = Tensor();
+  state.sum.clear();
 }
 
 // Parameters in the graph that got no gradient, the same ones on all ranks.
 void UnitSharding::leave_out_unwritten() {
   for (Item& item : items_) {
-    if (!item.pending || item.state->has_grad) continue;
+    if (!item.pending || item.state->has_grad || item.carried) continue;
     item.pending = false;
     item.state->has_grad = item.reduced;
     if (item.reduced && gradients_) item.state->grad_buffer = placeholder(summed_, *item.slot);

@@ -17,9 +17,10 @@ namespace ringlet::train {
 /// a gradient, all ranks send only those rows.
 class UnitSharding : public RankStrategy {
  public:
-  /// `shard_size`: 0, all ranks, or a divisor of their number; else InputError.
+  /// `shard_size`: 0, all ranks, or a divisor of their number; else InputError. A block's logical
+  /// ranks must be a node of their tree.
   UnitSharding(Strategy strategy, nn::Module& module, const comm::Group& group, bool average,
-               const nn::UnitPolicy& units = {}, int shard_size = 0);
+               int logical_ranks, const nn::UnitPolicy& units = {}, int shard_size = 0);
   /// The module has whole gradients again, without values.
   ~UnitSharding() override;
 
@@ -30,6 +31,7 @@ class UnitSharding : public RankStrategy {
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
   Tensor whole_unit(const nn::Unit& unit) override;
 
+  void end_logical_rank() override;
   void backward_begins(std::span<autograd::VariableState* const> reached) override;
   void needs_grad_buffer(autograd::VariableState& leaf) override;
   void grad_ready(autograd::VariableState& leaf) override;
@@ -46,7 +48,8 @@ class UnitSharding : public RankStrategy {
     std::int64_t waiting = 0;  // parameters with an incomplete gradient
     bool launched = false;     // its gradients are in flight
     // ---- gradients before they are summed ----
-    Tensor grad;  // (unit) this rank's
+    Tensor grad;           // (unit) this rank's
+    comm::LogicalSum sum;  // of its earlier logical ranks
     std::vector<comm::Work> reducing;
     std::optional<RowExchange> rows;                  // of the table, separate from the rest
     const nn::PlacedParameter* table = nullptr;       // with rows
@@ -74,6 +77,7 @@ class UnitSharding : public RankStrategy {
  private:
   using Bounds = std::pair<std::int64_t, std::int64_t>;  // elements of the arena
   void make_blocks(int shard_size);
+  Tensor gradients(const State& state);
   void begin_sum(Item& item);
   void stash_sums(State& state);
   void leave_out_unwritten();
@@ -86,6 +90,7 @@ class UnitSharding : public RankStrategy {
   Bounds mine_of(const State& state, const nn::PlacedParameter& slot) const;
   Tensor in_shard(const Tensor& shard, const State& state, const nn::PlacedParameter& slot) const;
 
+  int leaves_;          // logical ranks of this rank's block
   Tensor shard_grads_;  // of all units, where gradients are sharded
   std::vector<State*> in_flight_;
   std::shared_ptr<Storage> summed_;

@@ -22,18 +22,23 @@ double mean(const LossSum& loss) { return loss.sum / static_cast<double>(loss.st
 
 }  // namespace
 
-StepResult combined(const StepResult& mine, int world_rank, const comm::Group& group, bool late) {
+StepResult combined(const StepResult& mine, const std::vector<double>& losses, int world_rank,
+                    const comm::Group& group, bool late) {
   StepResult sum = {.dataset = mine.dataset};
   struct Named {
     StepResult result;
     int rank;
   };
-  for (const auto& each : comm::all_gather_values(group, std::vector<Named>{{mine, world_rank}})) {
-    const auto& [result, rank] = each.front();
-    // The gradients are summed already and no longer show which rank's loss was wrong.
-    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", rank, " is ",
-                  result.loss, late ? "" : "; nothing was updated");
-    sum.loss += result.loss;
+  const auto results = comm::all_gather_values(group, std::vector<Named>{{mine, world_rank}});
+  const auto all_losses = comm::all_gather_values(group, losses);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto& [result, rank] = results[i].front();
+    for (const double loss : all_losses[i]) {
+      // The gradients are summed already and no longer show which rank's loss was wrong.
+      RINGLET_CHECK(std::isfinite(loss), "[trainer] the loss of rank ", rank, " is ", loss,
+                    late ? "" : "; nothing was updated");
+      sum.loss += loss;
+    }
     sum.rows += result.rows;
     sum.tokens += result.tokens;
     sum.lone_rows += result.lone_rows;

@@ -11,9 +11,11 @@
 
 namespace ringlet::train {
 
-/// The results of all ranks of `group`, combined. Error, with the rank of the world, if a loss is
-/// not finite; `late`: after the step's update.
-StepResult combined(const StepResult& mine, int world_rank, const comm::Group& group, bool late);
+/// The results of all ranks of `group`, combined; `losses` are those of this rank's logical ranks,
+/// added in their order. Error, with the rank of the world, if a loss is not finite; `late`: after
+/// the step's update.
+StepResult combined(const StepResult& mine, const std::vector<double>& losses, int world_rank,
+                    const comm::Group& group, bool late);
 
 class StepSums {
  public:

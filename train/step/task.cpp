@@ -1,5 +1,7 @@
 #include "ringlet/train/step/task.h"
 
+#include <numeric>
+
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/train/optimizer/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
@@ -24,13 +26,21 @@ Tensor side_by_side(const std::vector<StepLoss::Part>& parts) {
 StepLoss::StepLoss(const std::vector<Part>& parts) {
   if (parts.empty()) return;
   values_ = HostCopy(side_by_side(parts));
-  for (const Part& part : parts) shares_.push_back(part.share);
+  for (const Part& part : parts) parts_.push_back({{}, part.share, part.ends_rank});
+}
+
+std::vector<double> StepLoss::by_logical_rank() {
+  std::vector<double> sums{0};
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    sums.back() += values_.values()[i] * parts_[i].share;
+    if (parts_[i].ends_rank && i + 1 < parts_.size()) sums.push_back(0);
+  }
+  return sums;
 }
 
 double StepLoss::value() {
-  double sum = 0;
-  for (std::size_t i = 0; i < shares_.size(); ++i) sum += values_.values()[i] * shares_[i];
-  return sum;
+  const std::vector<double> sums = by_logical_rank();
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 StepResult TrainingTask::step() {
@@ -49,7 +59,9 @@ StepResult TrainingTask::step() {
     count(result);
     std::optional<NoSync> no_sync;
     if (!share.ends_step) no_sync.emplace(module_, NoSync::AnyModule{});
-    if (const Tensor loss = run(); loss.defined()) losses_.push_back({loss, share.factor});
+    if (const Tensor loss = run(); loss.defined())
+      losses_.push_back({loss, share.factor, share.ends_rank});
+    if (share.ends_rank && !share.ends_step) end_logical_rank(module_);
   }
   micro_batch_.reset();
   result.data_seconds = loader().seconds_waited() - waited;

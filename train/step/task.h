@@ -47,15 +47,18 @@ class StepLoss {
   struct Part {
     Tensor value;
     double share;
+    bool ends_rank = true;  // the last one of a logical rank
   };
   StepLoss() = default;
   explicit StepLoss(const std::vector<Part>& parts);
-  /// The first call waits for the copy; 0 without parts.
+  /// The sum of each logical rank of this rank. The first call waits for the copy; 0 without parts.
+  std::vector<double> by_logical_rank();
+  /// The sum of these.
   double value();
 
  private:
   HostCopy values_;
-  std::vector<double> shares_;
+  std::vector<Part> parts_;  // without values
 };
 
 /// The part of tasks that does not depend on the type of their batches.

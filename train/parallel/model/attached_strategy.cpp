@@ -12,6 +12,8 @@ namespace ringlet::train {
 AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, const comm::Group& group,
                                    const std::vector<Device>& devices, DType dtype,
                                    const StrategyOptions& options) {
+  // Ddp of one rank has their sums.
+  if (strategy == Strategy::none && options.logical_ranks > 1) strategy = Strategy::ddp;
   if (strategy == Strategy::dp) {
     if (!dynamic_cast<models::Loss*>(&module))
       fail_input("strategy dp: expected a loss over batches of sentences");
@@ -23,11 +25,12 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, const 
         module, group,
         DistributedDataParallelOptions{.bucket_cap_mb = cap,
                                        .first_bucket_mb = std::min(1.0, cap),
-                                       .average = options.average});
+                                       .average = options.average,
+                                       .logical_ranks = options.logical_ranks});
   } else if (strategy == Strategy::zero1 || strategy == Strategy::zero2) {
     const int stage = strategy == Strategy::zero1 ? 1 : 2;
     strategy_ = std::make_shared<ShardedDataParallel>(
-        module, group, ShardedDataParallelOptions{stage, options.average});
+        module, group, ShardedDataParallelOptions{stage, options.average, options.logical_ranks});
   } else if (strategy == Strategy::fsdp) {
     strategy_ = std::make_shared<FullySharded>(
         module, group,
@@ -36,7 +39,8 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, const 
                             .param_dtype = dtype,
                             .units = options.units,
                             .shard_size = options.shard_size,
-                            .average = options.average});
+                            .average = options.average,
+                            .logical_ranks = options.logical_ranks});
   } else {
     RINGLET_CHECK(strategy == Strategy::none, "strategy ", static_cast<int>(strategy),
                   " is attached nowhere");

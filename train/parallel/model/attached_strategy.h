@@ -23,6 +23,7 @@ struct StrategyOptions {
   nn::UnitPolicy units = {};          // fsdp
   int shard_size = 0;                 // fsdp
   bool average = false;               // all: gradients are divided by the ranks
+  int logical_ranks = 0;              // all but dp: see RankStrategy
   bool timed = false;                 // dp: whether seconds_exchanging() counts
   std::function<void(const std::string&)> on_note = {};  // dp; others use the group's
 };

@@ -1,0 +1,114 @@
+// One result on any number of ranks: the bits of a run depend on its logical ranks alone.
+#include <doctest/doctest.h>
+
+#include "../../extended.h"
+#include "every_strategy.h"
+
+using namespace ringlet;
+
+namespace {
+
+constexpr std::size_t kLogical = 8;
+
+/// Classes, a ranking of the global batch, and scores; their last batches are not whole.
+struct Ranked : tiny::Model {
+  Ranked() : tiny::Model() {
+    loss = std::make_shared<models::MultiLoss>(
+        encoder.modules(), std::vector<std::shared_ptr<models::Loss>>{
+                               std::make_shared<models::SoftmaxLoss>(encoder, 3),
+                               std::make_shared<models::MultipleNegativesRankingLoss>(encoder),
+                               std::make_shared<models::CoSENTLoss>(encoder)});
+    default_generator() = {42, 0, 0};
+  }
+};
+
+struct Job {
+  std::size_t accumulation = 1;
+  std::size_t logical = kLogical;
+  DType dtype = DType::f32;
+};
+
+train::LoaderOptions logical_options(const Job& job, const comm::Group& group) {
+  const std::size_t dealt = job.logical > 0 ? job.logical : static_cast<std::size_t>(group.size());
+  train::LoaderOptions options = tiny::loader_options(group.rank(), group.size(), job.accumulation);
+  options.batch_size = 2 * kLogical / dealt / job.accumulation;
+  options.logical_ranks = job.logical;
+  for (std::size_t dataset = 0; dataset < 3; ++dataset) options.whole_steps.push_back(dataset > 0);
+  return options;
+}
+
+/// The bits of the parameters after some steps.
+tiny::Bits train_logical(Ranked& model, const comm::Group& group, const Job& job) {
+  const train::LoaderOptions options = logical_options(job, group);
+  train::Loader<models::PackedBatch> loader(
+      {words::dataset(23, 3), words::dataset(19), words::scored_dataset(17)},
+      model.encoder.tokenizer(), options);
+  train::AdamW optimizer(*model.loss, tiny::adamw());
+  const train::BatchShare& share = loader.share();
+  for (int step = 0; step < 6; ++step) {
+    do {
+      const models::PackedBatch* next = loader.next();
+      const models::PackedBatch batch = next ? *next : *loader.next();
+      std::optional<train::NoSync> no_sync;
+      if (!share.ends_step) no_sync.emplace(*model.loss);
+      loader.weigh((*model.loss)(batch)).backward();
+      if (share.ends_rank && !share.ends_step) train::end_logical_rank(*model.loss);
+    } while (!share.ends_step);
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  return tiny::bits(*model.loss);
+}
+
+using Attach = std::function<tiny::Attached(nn::Module&, const comm::Group&)>;
+
+std::vector<std::pair<std::string, Attach>> logical_strategies(int logical) {
+  using namespace train;
+  constexpr double kKiB = 1.0 / 1024;
+  return {{"ddp", tiny::attach<DistributedDataParallel>({.logical_ranks = logical})},
+          {"ddp, small buckets",
+           tiny::attach<DistributedDataParallel>(
+               {.bucket_cap_mb = kKiB, .first_bucket_mb = kKiB, .logical_ranks = logical})},
+          {"zero1", tiny::attach<ShardedDataParallel>({.stage = 1, .logical_ranks = logical})},
+          {"zero2", tiny::attach<ShardedDataParallel>({.stage = 2, .logical_ranks = logical})},
+          {"fsdp", tiny::attach<FullySharded>({.logical_ranks = logical})}};
+}
+
+tiny::Bits bits_on(int n, const Attach& attach, const Job& job) {
+  tiny::Bits bits;
+  comm::launch(
+      [&](const comm::Group& group) {
+        Ranked model;
+        model.encoder.transformer()->set_compute_dtype(job.dtype);
+        const auto attached = attach(*model.loss, group);
+        const tiny::Bits mine = train_logical(model, group, job);
+        if (group.rank() == 0) bits = mine;
+      },
+      n, {.ranks = comm::Ranks::threads});
+  return bits;
+}
+
+void compare_with_ranks(const Job& job) {
+  Job usual = job;
+  usual.logical = 0;
+  const tiny::Bits expected = bits_on(kLogical, logical_strategies(0).front().second, usual);
+  for (const auto& [name, attach] : logical_strategies(kLogical)) {
+    for (const int n : grid({1, 2, 3}, {4, 6, 8})) {
+      if (name == "fsdp" && kLogical % static_cast<std::size_t>(n) != 0) continue;
+      CAPTURE(name);
+      CAPTURE(n);
+      CHECK((bits_on(n, attach, job) == expected));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("8 logical ranks on any number of ranks have the bits of 8 ranks") {
+  compare_with_ranks({});
+  compare_with_ranks({.accumulation = 2});
+}
+
+TEST_CASE("so they do computed in bf16" * doctest::skip(!is_extended())) {
+  compare_with_ranks({.dtype = DType::bf16});
+}
