@@ -157,6 +157,24 @@ TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy tak
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 
+TEST_CASE("logical ranks that are not defined are refused, and so are others in a resumed run" *
+          doctest::test_suite("host")) {
+  const TemporaryFolder folder;
+  const auto refuse = [&](const Words& options, const std::string& line) {
+    check_refused(train(folder / "out", "--logical-ranks 4 " + options),
+                  "--logical-ranks 4: expected " + line);
+  };
+  refuse("--strategy ddp --devices 5", "at least the 5 devices");
+  refuse("--strategy dp --devices 2", "another strategy than dp");
+  refuse("--mesh pipe=2", "no pipe and tensor in the mesh");
+  refuse("--strategy ddp --devices 2 --algorithm ring", "algorithm direct, found ring");
+  refuse("--strategy fsdp --devices 3", "a multiple of the 3 ranks under fsdp");
+  REQUIRE_EQ(train(folder / "run", "--logical-ranks 4").code, 0);
+  const Outcome other = train(folder / "run", "--logical-ranks 2 --batch 16 --resume");
+  CHECK_EQ(other.code, 2);
+  CHECK(contains(other.err, ": was trained with --logical-ranks 4, now 2\n"));
+}
+
 TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;

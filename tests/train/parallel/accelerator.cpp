@@ -99,6 +99,24 @@ std::vector<float> plain_loop(const comm::Group& world) {
   return weights(net);
 }
 
+/// The same loop on any number of ranks, with the bits of 8.
+std::vector<float> logical_loop(const comm::Group& world, Strategy strategy) {
+  Accelerator accelerator({.logical_ranks = 8, .strategy = strategy}, world);
+  manual_seed(kSeed);
+  Net net;
+  AdamW optimizer(net, {.lr = 0.01});
+  Loader loader(kRows, collate, {.batch_size = 2, .seed = kSeed});
+  accelerator.prepare(net, optimizer, loader);
+  for (std::size_t epoch = 0; epoch < kEpochs; ++epoch)
+    for (const Points& batch : loader) {
+      const auto micro_batch = accelerator.accumulate();
+      accelerator.backward(loss(net, batch));
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+  return weights(net);
+}
+
 void accelerated_epoch(Accelerator& accelerator, Net& net, Optimizer& optimizer,
                        Loader<Points>& loader) {
   for (const Points& batch : loader) {
@@ -399,4 +417,21 @@ TEST_CASE("a loop without its parts is an error that names them") {
   accelerator.prepare(net);
   CHECK_THROWS_AS(accelerator.prepare(other), Error);
   CHECK_THROWS_AS(Accelerator({.strategy = Strategy::dp}, comm::Group()), InputError);
+}
+
+TEST_CASE("an accelerated loop over logical ranks ends with one result on any number of ranks") {
+  const auto on = [](int n, Strategy strategy) {
+    std::vector<float> found;
+    comm::launch(
+        [&](const comm::Group& world) {
+          const std::vector<float> mine = logical_loop(world, strategy);
+          if (world.rank() == 0) found = mine;
+        },
+        n, {.ranks = comm::Ranks::threads});
+    return found;
+  };
+  const std::vector<float> expected = on(8, Strategy::ddp);
+  CHECK(on(1, Strategy::none) == expected);
+  CHECK(on(3, Strategy::zero1) == expected);
+  CHECK(on(4, Strategy::fsdp) == expected);
 }
