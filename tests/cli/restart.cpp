@@ -92,4 +92,35 @@ TEST_CASE("a rank killed behind a checkpoint changes no bit of the model") {
   CHECK(all_gone(pids_in(job.out())));
 }
 
+TEST_CASE("ranks that are killed change no bit: the others go on in the same processes") {
+  const TemporaryFolder folder;
+  const fs::path undisturbed = folder / "undisturbed", output = folder / "killed";
+  const auto training = [](const fs::path& to) {
+    return short_training(to, kRestartSteps, str("--strategy ddp --logging-steps 1"));
+  };
+  REQUIRE_EQ(run(training(undisturbed) + str("--devices 3")).code, 0);
+
+  // Rank 0 prints, writes the files and holds the lock of the folder.
+  Background job(str(ringlet_program(), " run -n 3 --max-restarts 2 --min-ranks 1") +
+                 Words{"sh", "-c", "echo pid $$; exec \"$0\" \"$@\"", ringlet_program()} +
+                 training(output));
+  REQUIRE(job.says("[0] pid "));
+  const std::string said = job.out();
+  const pid_t rank = pids_in(said.substr(said.find("[0] pid "))).at(0);
+  const auto lines = [&] {
+    return fs::exists(output / "metrics.jsonl")
+               ? count(ringlet::read_file(output / "metrics.jsonl"), "\n")
+               : 0;
+  };
+  REQUIRE(Background::until([&] { return lines() >= 3; }));
+  ::kill(rank, SIGKILL);
+  REQUIRE_EQ(job.wait(), 0);
+
+  CHECK(contains(job.err(), "; going on with 2 of 3 ranks, restart 1 of 2\n"));
+  CHECK((weights_in(output) == weights_in(undisturbed)));
+  for (const char* figure : {"loss", "grad_norm", "lr"})
+    CHECK_EQ(column(output / "metrics.jsonl", figure),
+             column(undisturbed / "metrics.jsonl", figure));
+}
+
 TEST_SUITE_END();

@@ -14,6 +14,7 @@
 #include "ringlet/train/cli/exit_code.h"
 
 #include "ringlet/train/data/hash.h"
+#include "survivors.h"
 #include "trial.h"
 
 namespace ringlet::drill {
@@ -30,26 +31,7 @@ struct Options {
   Job job = Job::ddp;
   int seconds = 0;
   std::uint64_t first = 0;
-};
-
-/// A folder that is removed when the drill ends.
-class WorkFolder {
- public:
-  WorkFolder() {
-    std::string name = (fs::temp_directory_path() / "ringlet-drill-XXXXXX").string();
-    if (!mkdtemp(name.data())) fail_input(name, ": cannot make a folder");
-    path_ = name;
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
+  bool survivors = false;
 };
 
 Fault fault_named(std::string_view text) {
@@ -200,6 +182,12 @@ int run_trials(const Options& options) {
 }
 
 int run(const Options& options) {
+  if (options.survivors) {
+    Survivors survivors{options.seed, options.first, options.trials, {}};
+    for (const std::string& text : options.transports)
+      survivors.transports.push_back(cpu_transport(text));
+    return run_survivors(survivors) == 0 ? 0 : 1;
+  }
   if (options.seconds == 0) return run_trials(options);
   Programs programs{options.seed, options.first, std::chrono::seconds(options.seconds), {}};
   for (const std::string& text : options.transports)
@@ -221,8 +209,11 @@ int parse_and_run(int argc, char** argv) {
   app.add("--seconds", options.seconds, Range{1, 1'000'000},
           "Runs random programs of collectives for so long, instead of trainings")
       .excludes = {"--trials", "--faults", "--job"};
-  app.add("--first", options.first, Range{0, 1'000'000'000}, "Number of the first program").needs =
-      "--seconds";
+  app.add("--first", options.first, Range{0, 1'000'000'000},
+          "Number of the first program, or of the first trial of --survivors");
+  app.add("--survivors", options.survivors,
+          "Kills up to half of the ranks at any moment; the others go on in the same processes")
+      .excludes = {"--seconds", "--faults", "--job"};
   return cli::parse(app, argc, argv) ? run(options) : 0;
 }
 
@@ -231,6 +222,11 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace ringlet;
+  if (argc == 6 && argv[1] == std::string("survivor"))
+    return cli::exit_code("ringlet", [&] {
+      drill::train_survivor({argv + 2, argv + argc});
+      return 0;
+    });
   if (argc == 9 && argv[1] == std::string("rank"))
     return cli::exit_code("ringlet", [&] {
       drill::run_rank(drill::trial_of_rank(argv + 2));

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "../train/words.h"
-#include "ringlet/autograd/functions.h"
+#include "net.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/observer.h"
@@ -17,12 +17,8 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/nn/arena.h"
-#include "ringlet/nn/layers.h"
-#include "ringlet/nn/linear.h"
-#include "ringlet/nn/loss.h"
 #include "ringlet/nn/replace.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
-#include "ringlet/train/data/digits.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/trainer.h"
 #include "trial.h"
@@ -31,27 +27,6 @@ namespace ringlet::drill {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kDigits = 600;
-constexpr std::int64_t kPixels = 28 * 28;
-constexpr std::int64_t kHiddenUnits = 32;
-
-/// Two linear layers with dropout between.
-class Net final : public nn::Layer<Net> {
- public:
-  Variable forward(const Tensor& images, const Tensor& positions) {
-    const Variable x = autograd::relu((*in_)(Variable(images.view({-1, kPixels}))));  // (N, 32)
-    return autograd::log_softmax((*out_)((*dropout_)(x, positions)));                 // (N, 10)
-  }
-
- private:
-  std::shared_ptr<nn::Linear> in_ =
-      register_module("in", std::make_shared<nn::Linear>(kPixels, kHiddenUnits));
-  std::shared_ptr<nn::Dropout> dropout_ =
-      register_module("dropout", std::make_shared<nn::Dropout>(0.1));
-  std::shared_ptr<nn::Linear> out_ =
-      register_module("out", std::make_shared<nn::Linear>(kHiddenUnits, 10));
-};
 
 // Both ends of every connection see it end.
 void break_connections() {
@@ -237,7 +212,7 @@ void train_digits(const Trial& trial, const comm::Group& group, Incident& incide
       net, kDigits, [&](const train::Rows& rows) { return train::collate_digits(digits, rows); },
       [&, step = std::int64_t{0}](const train::DigitBatch& batch) mutable {
         const double factor = incident.before_step(++step, group);
-        const Variable loss = nn::nll_loss(net(batch.images, batch.positions), batch.labels);
+        const Variable loss = net.loss(batch);
         return factor == 1 ? loss : loss * factor;
       },
       arguments_of(trial), group);

@@ -1,6 +1,8 @@
 // One trial of the drill: a small training in which one rank fails at one step.
 #pragma once
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "ringlet/comm/types.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/base/names.h"
 
 namespace ringlet::drill {
@@ -42,6 +45,26 @@ inline constexpr std::int64_t kSteps = 8;
 inline constexpr std::int64_t kSaveSteps = 2;
 inline constexpr std::int64_t kMicroBatches = 4;    // of an encoder's step
 inline constexpr std::chrono::seconds kTimeout{3};  // of a collective
+
+/// A folder that is removed when the drill ends.
+class WorkFolder {
+ public:
+  WorkFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "ringlet-drill-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) fail_input(name, ": cannot make a folder");
+    path_ = name;
+  }
+  ~WorkFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 struct Trial {
   std::filesystem::path folder;  // checkpoints go to folder/run

@@ -1,6 +1,7 @@
 #include "ringlet/train/checkpoint/snapshot.h"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "ringlet/comm/rows.h"
@@ -20,11 +21,12 @@ struct Progress {
   }
 };
 
-std::vector<std::string> moment_names(const Snapshot& snapshot) {
-  std::vector<std::string> names;
+/// The names of its moments in order: "PARAMETER NAME" a line.
+std::string moment_names(const Snapshot& snapshot) {
+  std::string names;
   for (const auto& parameter : snapshot.moments)
     for (const auto& [name, moment] : parameter.moments)
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      names += parameter.name + ' ' + name + '\n';
   return names;
 }
 
@@ -33,31 +35,33 @@ std::string from_root(const comm::Group& group, int root, const std::string& tex
   return group.all_gather_bytes(group.rank() == root ? text : "")[static_cast<std::size_t>(root)];
 }
 
-/// The snapshot of `root`, its moments in new memory.
+/// The snapshot of `root`, in new memory: until all of it is here, this rank keeps its own.
 Snapshot receive(Snapshot mine, nn::Module& module, const comm::Group& group, int root) {
   const bool sends = group.rank() == root;
   const std::string state =
       from_root(group, root, sends ? checkpoint::to_json(mine.state, mine.moments, "").dump() : "");
-  std::string names;
-  for (const std::string& name : moment_names(mine)) names += name + '\n';
-  names = from_root(group, root, names);
+  std::istringstream names(from_root(group, root, moment_names(mine)));
   if (!sends) {
     const JsonNode json(Json::parse(state), str("the state of rank ", root));
     mine.state = checkpoint::from_json(json);
     mine.moments.clear();
-    for (const nn::NamedParameter& named : module.named_parameters()) {
-      auto& to = mine.moments.emplace_back();
-      to.name = named.name;
-      to.steps = checkpoint::updates_from_json(json, named.name, mine.state.step);
-      std::istringstream lines(to.steps > 0 ? names : "");
-      for (std::string name; std::getline(lines, name);)
-        to.moments.emplace_back(name, zeros_like(named.parameter.tensor()));
+    for (std::string parameter, name; names >> parameter >> name;) {
+      if (mine.moments.empty() || mine.moments.back().name != parameter)
+        mine.moments.push_back(
+            {parameter, checkpoint::updates_from_json(json, parameter, mine.state.step), {}});
+      mine.moments.back().moments.emplace_back(name,
+                                               zeros_like(module.parameter(parameter).tensor()));
     }
   }
   for (const auto& parameter : mine.moments)
     for (const auto& [name, moment] : parameter.moments) group.broadcast(moment, root).wait();
-  for (const auto& [name, buffer] : module.named_buffers()) group.broadcast(buffer, root).wait();
-  group.broadcast(nn::pack(module)->data(), root).wait();
+  std::vector<Tensor> parts{nn::pack(module)->data()}, received;
+  for (const auto& [name, buffer] : module.named_buffers()) parts.push_back(buffer);
+  for (const Tensor& part : parts) {
+    received.push_back(sends ? part : empty(part.shape(), part.dtype(), part.device()));
+    group.broadcast(received.back(), root).wait();
+  }
+  for (std::size_t i = 0; !sends && i < parts.size(); ++i) parts[i].copy_(received[i]);
   return mine;
 }
 

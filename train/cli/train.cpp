@@ -91,6 +91,11 @@ void train_model(TrainOptions options, const Command& command) {
   const bool launched = environment.world_size > 1;
   const int parts = apply_mesh(options, environment.world_size);
   const train::Strategy strategy = options.arguments.strategy;
+  // A job that may lose ranks has the bits, and the steps, of all with which it began.
+  if (options.arguments.logical_ranks == 0 &&
+      options.arguments.mesh.pipe * options.arguments.mesh.tensor == 1 &&
+      strategy != train::Strategy::dp)
+    options.arguments.logical_ranks = static_cast<std::size_t>(environment.ranks_at_start);
   check(options);
   check_devices(options, launched);
   std::optional<OutputLock> lock;

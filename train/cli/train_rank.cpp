@@ -220,8 +220,9 @@ namespace {
 
 /// The training before its first step, or the kept one, which the ranks agree on.
 KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
-                            std::optional<KeptTraining> kept) {
-  if (kept && train::agree_on_snapshot(kept->snapshot, *kept->losses.all, group)) return *kept;
+                            std::optional<KeptTraining>& kept) {
+  if (kept && train::agree_on_snapshot(kept->snapshot, *kept->losses.all, group))
+    return *std::exchange(kept, {});
   TrainOptions& options = plan.options;
   if (kept) options.resume = train::latest_checkpoint(options.arguments.output_dir).has_value();
   models::SentenceEncoder encoder = plan.tokenizer ? new_model(options, *plan.tokenizer)
@@ -229,16 +230,14 @@ KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
   set_teacher_targets(plan.data, options.data.teacher, encoder, group);
   const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});  // the losses' heads
   Losses losses = make_losses(plan.data, options.data.losses, encoder);
+  kept.reset();
   return {std::move(plan), std::move(encoder), std::move(losses), {}};
 }
 
-}  // namespace
-
-void train_rank(TrainPlan plan_of_run, const comm::Group& group,
-                std::optional<KeptTraining>& kept) {
-  const bool first = group.rank() == 0, goes_on = kept.has_value();
-  KeptTraining training = begin_training(std::move(plan_of_run), group, std::exchange(kept, {}));
+/// `goes_on`: with fewer ranks than it began with.
+void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_on) {
   auto& [plan, encoder, losses, snapshot] = training;
+  const bool first = group.rank() == 0;
   const TrainOptions& options = plan.options;
   const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});
   train::TrainingArguments arguments = training_arguments(options, plan.data);
@@ -286,7 +285,6 @@ void train_rank(TrainPlan plan_of_run, const comm::Group& group,
     result = run_training(trainer, first, show);
   } catch (const Error&) {
     snapshot = trainer.take_snapshot();
-    kept = training;
     throw;
   }
   if (options.replay_to > 0) {
@@ -323,6 +321,19 @@ void train_rank(TrainPlan plan_of_run, const comm::Group& group,
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
       describe(group, existing_device(options.model.device)), output.string(),
       arguments.tensorboard ? str(", ", train::kEventFile, "*") : "", wrote_timeline(options));
+}
+
+}  // namespace
+
+void train_rank(TrainPlan plan, const comm::Group& group, std::optional<KeptTraining>& kept) {
+  const bool goes_on = kept.has_value();
+  KeptTraining training = begin_training(std::move(plan), group, kept);
+  try {
+    train_and_save(training, group, goes_on);
+  } catch (const Error&) {
+    kept = std::move(training);
+    throw;
+  }
 }
 
 std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& encoder,
