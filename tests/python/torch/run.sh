@@ -16,5 +16,6 @@ meson install -C "$build" --no-rebuild --quiet --tags devel --destdir "$root/roo
 pc=$(find "$root/root" -name ringlet.pc)
 sed -i "s|^prefix=\(.*\)|prefix=$root/root\1|" "$pc"  # the copy is not where it says it is
 rm -f "$(dirname "$pc")"/../libringlet.so*
-export PKG_CONFIG_PATH="$(dirname "$pc")" XDG_CACHE_HOME="$root" OMP_NUM_THREADS=1
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH XDG_CACHE_HOME="$root" OMP_NUM_THREADS=1
 exec "$python" "$@"
