@@ -11,7 +11,6 @@ namespace {
 constexpr EnumNames<Op, 9> kOps{"collective",
                                 {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
                                  "barrier", "gather", "scatter", "all_to_all", "send"}};
-constexpr EnumNames<ReduceOp, 4> kReduceOps{"reduction", {"sum", "mean", "max", "min"}};
 constexpr EnumNames<Algorithm, 6> kAlgorithms{
     "algorithm", {"auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"}};
 constexpr EnumNames<TransportKind, 5> kTransports{"transport",
@@ -20,7 +19,6 @@ constexpr EnumNames<TransportKind, 5> kTransports{"transport",
 }  // namespace
 
 std::string_view name(Op op) { return kOps(op); }
-std::string_view name(ReduceOp op) { return kReduceOps(op); }
 std::string_view name(Algorithm algorithm) { return kAlgorithms(algorithm); }
 std::string_view name(TransportKind kind) { return kTransports(kind); }
 

@@ -45,7 +45,6 @@ enum class Algorithm : std::uint8_t {
 enum class TransportKind : std::uint8_t { automatic, thread, shm, gloo, nccl };
 
 std::string_view name(Op op);                // "all_reduce"
-std::string_view name(ReduceOp op);          // "sum"
 std::string_view name(Algorithm algorithm);  // "ring"
 std::string_view name(TransportKind kind);   // "shm"
 /// Whether an all-reduce of this algorithm is one launch.

@@ -27,7 +27,7 @@ Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes, bool keep
     const Tensor hit = eq(x.tensor(grads), y.tensor(grads).view(kept)).to(grad.dtype());
     grads[0].set(div(mul(wide, hit), sum_to(hit, kept)));
   };
-  return record("reduce", y, {x}, std::move(backward));
+  return record(name(op), y, {x}, std::move(backward));
 }
 
 Variable sum(const Variable& x, std::vector<int> axes, bool keepdim) {

@@ -97,7 +97,7 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
   check_same_device(name(op), a, b);
   check_same_dtype(name(op), a, b);
   if (a.dtype() == DType::f16) unsupported_dtype(name(op), a.dtype());
-  const Shape shape = broadcast(a.shape(), b.shape());
+  const Shape shape = broadcast(a.shape(), b.shape(), name(op));
   Tensor out = empty(shape, is_comparison(op) ? DType::u8 : a.dtype(), a.device());
   if (out.numel() > 0)
     binary_kernel({out.mutable_bytes(), a.bytes(), b.bytes(),
@@ -127,7 +127,8 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_same_device("where", a, b);
   check_same_device("where", a, condition);
   check_same_dtype("where", a, b);
-  const Shape shape = broadcast(condition.shape(), broadcast(a.shape(), b.shape()));
+  const Shape shape =
+      broadcast(condition.shape(), broadcast(a.shape(), b.shape(), "where"), "where");
   Tensor out = empty(shape, a.dtype(), a.device());
   if (out.numel() > 0)
     where_kernel({out.mutable_bytes(), condition.data<std::uint8_t>(), a.bytes(), b.bytes(),

@@ -10,6 +10,12 @@ namespace ringlet {
 
 constinit OpKernel<ReduceArgs> reduce_kernel("reduce");
 
+const char* name(ReduceOp op) {
+  constexpr const char* kNames[] = {"sum", "mean", "max", "min"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(kLastReduceOp) + 1);
+  return kNames[static_cast<std::size_t>(op)];
+}
+
 namespace {
 
 // Reduces the adjacent dimensions [first, last] to size 1 each.
@@ -18,7 +24,7 @@ Tensor reduce_run(ReduceOp op, const Tensor& x, int first, int last) {
   for (int i = first; i <= last; ++i) shape[i] = 1;
   const AxisSizes sizes(x.shape(), first, last);
   const bool additive = op == ReduceOp::sum || op == ReduceOp::mean;
-  RINGLET_CHECK(sizes.n > 0 || additive, "[reduce] no elements to reduce in ", x.shape());
+  RINGLET_CHECK(sizes.n > 0 || additive, "[", name(op), "] no elements to reduce in ", x.shape());
   Tensor out = empty(shape, x.dtype(), x.device());
   if (out.numel() > 0)
     reduce_kernel(

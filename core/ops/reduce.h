@@ -9,6 +9,7 @@ namespace ringlet {
 
 enum class ReduceOp : std::uint8_t { sum, mean, max, min };
 inline constexpr ReduceOp kLastReduceOp = ReduceOp::min;
+const char* name(ReduceOp op);
 
 struct ReduceArgs {
   void* out;       // (outer, inner)

@@ -55,13 +55,14 @@ bool operator==(const Shape& a, const Shape& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-Shape broadcast(const Shape& a, const Shape& b) {
+Shape broadcast(const Shape& a, const Shape& b, const char* op) {
   const Shape& longer = a.dim() >= b.dim() ? a : b;
   const Shape& shorter = a.dim() >= b.dim() ? b : a;
   Shape out = longer;
   for (int i = 1; i <= shorter.dim(); ++i) {
     const std::int64_t x = longer[-i], y = shorter[-i];
-    RINGLET_CHECK(x == y || x == 1 || y == 1, "shapes ", a, " and ", b, " do not broadcast");
+    RINGLET_CHECK(x == y || x == 1 || y == 1, "[", op, "] shapes ", a, " and ", b,
+                  " do not broadcast");
     out[-i] = x == 1 ? y : x;
   }
   return out;

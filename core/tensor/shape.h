@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <span>
+#include <vector>
 
 namespace ringlet {
 
@@ -17,6 +18,7 @@ class Shape {
   Shape(std::initializer_list<std::int64_t> sizes)
       : Shape(std::span<const std::int64_t>(sizes.begin(), sizes.size())) {}
   explicit Shape(std::span<const std::int64_t> sizes);
+  Shape(const std::vector<std::int64_t>& sizes) : Shape(std::span(sizes)) {}
 
   int dim() const { return dim_; }
   std::int64_t numel() const;
@@ -40,8 +42,8 @@ class Shape {
   int dim_ = 0;
 };
 
-/// NumPy's broadcasting of two shapes; throws if they are not compatible.
-Shape broadcast(const Shape& a, const Shape& b);
+/// NumPy's broadcasting of two shapes; Error, in the name of `op`, if they are not compatible.
+Shape broadcast(const Shape& a, const Shape& b, const char* op = "broadcast");
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // "(2, 3)"
 

@@ -31,7 +31,7 @@ TEST_CASE("a graph is drawn with ops by name, leaves by shape and name, and an a
       "  op1 [label=\"mul\"];\n"
       "  op0 -> op1;\n"
       "  op0 -> op1;\n"
-      "  op2 [label=\"reduce\"];\n"
+      "  op2 [label=\"sum\"];\n"
       "  op1 -> op2;\n"
       "}\n";
   CHECK_EQ(graph_of_a_layer(), expected);
@@ -64,7 +64,7 @@ TEST_CASE("a graph that backward has released is refused, a retained one is not"
   y.backward();
   CHECK_THROWS_WITH_AS(
       to_dot(y),
-      "[to_dot] a backward has released the graph at reduce: draw it before, or pass "
+      "[to_dot] a backward has released the graph at sum: draw it before, or pass "
       "retain_graph",
       Error);
   CHECK_THROWS_WITH_AS(to_dot(Variable()), "[to_dot] an undefined variable has no graph", Error);

@@ -58,10 +58,12 @@ TEST_CASE("binary ops broadcast as NumPy does") {
   CHECK(mul(a, tensor<float>({2, 3}, {2, 1})).to_vector() == Floats{2, 4, 6, 12, 15, 18});
   CHECK(sub(tensor<float>({1, 2}, {2, 1, 1}), a).shape() == Shape{2, 2, 3});
   CHECK(ge(a, scalar_like(4, a)).to_vector<int>() == std::vector<int>{0, 0, 0, 1, 1, 1});
-  CHECK_THROWS_WITH_AS(add(a, zeros({2})), "shapes (2, 3) and (2,) do not broadcast", Error);
+  CHECK_THROWS_WITH_AS(add(a, zeros({2})), "[add] shapes (2, 3) and (2,) do not broadcast", Error);
   CHECK(where(ge(a, scalar_like(3, a)), a, scalar_like(0, a)).to_vector() ==
         Floats{0, 0, 3, 4, 5, 6});
   CHECK(add(zeros({0, 3}), a.slice(0, 1)).shape() == Shape{0, 3});
+  const std::vector<std::int64_t> sizes = {3, 2};
+  CHECK(zeros(sizes).shape() == Shape{3, 2});
 }
 
 TEST_CASE("a tensor prints its values, dtype, shape and device") {
