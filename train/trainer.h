@@ -85,8 +85,8 @@ class Trainer {
   /// generator is as before. Wrong input is InputError before the first step; a later Error ends
   /// with its place, "(rank 1, training step 7)".
   TrainingResult train();
-  /// After the end of a peer has ended train(): the state of this rank, if its next trainer can go
-  /// on from there with fewer ranks.
+  /// After train() has thrown because a peer ended: this rank's state, for a trainer of fewer
+  /// ranks. Nothing where ranks hold different parts.
   std::optional<Snapshot> take_snapshot();
   /// train() goes on from there; the module has the parameters.
   void set_snapshot(std::optional<Snapshot> snapshot);

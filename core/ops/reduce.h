@@ -44,8 +44,8 @@ inline Tensor min(const Tensor& x, std::vector<int> axes = {}, bool keepdim = fa
 Tensor argmax(const Tensor& x, int axis, bool keepdim = false);
 Tensor argmin(const Tensor& x, int axis, bool keepdim = false);
 
-/// Element i is the sum of the elements 0..i of `axis`, or of those from i on if `reverse`. It takes
-/// log2(n) passes; an element adds another one at a distance that doubles.
+/// Element i is the sum of the elements 0..i of `axis`, or of those from i on if `reverse`. It
+/// takes log2(n) passes; an element adds another one at a distance that doubles.
 Tensor cumsum(const Tensor& x, int axis, bool reverse = false);
 
 /// Sums over the dimensions along which `shape` broadcasts to x's: the gradient of broadcasting.

@@ -62,10 +62,9 @@ TEST_CASE("a graph that backward has released is refused, a retained one is not"
   y.backward({}, /*retain_graph=*/true);
   CHECK_EQ(to_dot(y), before);
   y.backward();
-  CHECK_THROWS_WITH_AS(
-      to_dot(y),
-      "[to_dot] a backward has released the graph at sum: draw it before, or pass "
-      "retain_graph",
-      Error);
+  CHECK_THROWS_WITH_AS(to_dot(y),
+                       "[to_dot] a backward has released the graph at sum: draw it before, or pass "
+                       "retain_graph",
+                       Error);
   CHECK_THROWS_WITH_AS(to_dot(Variable()), "[to_dot] an undefined variable has no graph", Error);
 }

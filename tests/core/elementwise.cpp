@@ -57,7 +57,8 @@ TEST_CASE("operators are the functions, a number an operand of the tensor's dtyp
 }
 
 TEST_CASE("operands must fit") {
-  CHECK_THROWS_WITH(add(zeros({2, 3}), zeros({2})), "[add] shapes (2, 3) and (2,) do not broadcast");
+  CHECK_THROWS_WITH(add(zeros({2, 3}), zeros({2})),
+                    "[add] shapes (2, 3) and (2,) do not broadcast");
   CHECK_THROWS_AS(add(zeros({2}), zeros({2}, DType::f64)), Error);
   CHECK_THROWS_AS(exp(zeros({2}, DType::i32)), Error);
 }

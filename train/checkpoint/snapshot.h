@@ -12,7 +12,7 @@
 
 namespace ringlet::train {
 
-/// What follows an update, in this order. It is done again from here if it was not completed.
+/// The parts of a step after its update, in this order: done again from here if not completed.
 enum class StepEnding : std::uint8_t { evaluation, saving, done };
 
 /// All that a checkpoint has, but for the parameters, which are in the module.
@@ -22,9 +22,9 @@ struct Snapshot {
   StepEnding ending = StepEnding::done;
 };
 
-/// The ranks of `group` take over the snapshot and the parameters of the one with most updates.
-/// Of several, it is the first of those whose update is least ended. False, on every rank, if none
-/// has a snapshot. `module` has no strategy; its parameters are whole on each rank.
+/// The ranks of `group` take over the snapshot and the parameters of the one with most updates; of
+/// several, of the first that has the earliest ending. False, on every rank, if none has a
+/// snapshot. `module` has no strategy; its parameters are whole on each rank.
 bool agree_on_snapshot(std::optional<Snapshot>& mine, nn::Module& module, const comm::Group& group);
 
 }  // namespace ringlet::train

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh BUILD SCRIPT ARGS...: runs SCRIPT with the Python of $PYTHON (python3), which needs PyTorch and what its tests
-# import, and with the module and an installed copy of BUILD. Exit code 77: skipped.
+# run.sh BUILD SCRIPT ARGS...: runs SCRIPT with the module of BUILD.
+# $PYTHON (python3) needs PyTorch and the packages that its tests import. Exit code 77: skipped.
 set -eu
 build=$1
 shift

@@ -75,7 +75,7 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
   init();
 }
 
-// The group waits for work in flight, whose futures may call Python.
+// The group waits for work in flight; its futures may call Python.
 Backend::~Backend() {
   *ends_ = true;
   std::optional<pybind11::gil_scoped_release> without_gil;

@@ -24,7 +24,7 @@ using c10d::ReduceOptions;
 using c10d::ReduceScatterOptions;
 using c10d::ScatterOptions;
 using WorkPointer = c10::intrusive_ptr<c10d::Work>;
-/// What a call does on this rank once its collectives have ended.
+/// Work of a call on this rank once its collectives have ended.
 using After = std::vector<std::function<void()>>;
 
 class Backend final : public c10d::Backend {

@@ -161,7 +161,7 @@ WorkPointer Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& 
       });
 }
 
-// The indices and values of all ranks, whose sum coalesce() makes.
+// The indices and values of all ranks; coalesce() sums them.
 WorkPointer Backend::allreduce_sparse(Tensors& tensors, const AllreduceOptions& options) {
   const at::Tensor sparse = only("all_reduce", tensors);
   TORCH_CHECK(options.reduceOp == RedOp::SUM, "[ringlet] sparse tensors are only summed");
