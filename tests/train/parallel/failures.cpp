@@ -285,7 +285,7 @@ TEST_CASE("a forward that threw keeps no unit whole under FSDP" * doctest::test_
     CHECK(group.stats().collectives > before);
     for (const nn::Parameter& parameter : model.loss->parameters())
       CHECK_THROWS_WITH_AS(parameter.tensor().to_vector(),
-                           doctest::Contains("used without calling"), Error);
+                           doctest::Contains("was not called, but its parameter"), Error);
   });
 }
 
