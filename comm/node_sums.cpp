@@ -42,7 +42,8 @@ Tensor spanning(const std::vector<Tensor>& nodes, std::vector<std::int64_t>& beg
 
 std::shared_ptr<Collective> GroupState::plan_tree(Op op, const NodeSums& sums,
                                                   Pieces pieces) const {
-  const auto& [nodes, logical_ranks] = sums;
+  const std::vector<Tensor>& nodes = sums.nodes;
+  const int logical_ranks = sums.logical_ranks;
   const Tensor first = nodes.front();
   const DType dtype = first.dtype();
   if (const Algorithm given = algorithm(op, first.device());

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ringlet/autograd/functions.h"
 
 #include "ringlet/autograd/node.h"

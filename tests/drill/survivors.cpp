@@ -18,6 +18,7 @@
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/data/hash.h"
+#include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/trainer.h"
 #include "trial.h"
 

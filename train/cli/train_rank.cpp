@@ -236,7 +236,9 @@ KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
 
 /// `goes_on`: with fewer ranks than it began with.
 void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_on) {
-  auto& [plan, encoder, losses, snapshot] = training;
+  const TrainPlan& plan = training.plan;
+  const models::SentenceEncoder& encoder = training.encoder;
+  const Losses& losses = training.losses;
   const bool first = group.rank() == 0;
   const TrainOptions& options = plan.options;
   const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});
@@ -244,7 +246,7 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
   arguments.prompts = read_prompts(options.prompts, encoder);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
   add_eval_losses(trainer, plan.data);
-  for (EvaluationData& eval : plan.data.eval) {
+  for (EvaluationData& eval : training.plan.data.eval) {
     eval.set_classifier(losses.classifier, arguments.per_device_eval_batch_size);
     if (eval.evaluator) add_evaluator(trainer, eval, encoder);
   }
@@ -279,12 +281,12 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
       train::AuditLog(output / train::kAudit)
           .add({{"step", 0}, {"options", replay_options(options, group)}});
     }});
-  trainer.set_snapshot(std::exchange(snapshot, {}));
+  trainer.set_snapshot(std::exchange(training.snapshot, {}));
   train::TrainingResult result;
   try {
     result = run_training(trainer, first, show);
   } catch (const Error&) {
-    snapshot = trainer.take_snapshot();
+    training.snapshot = trainer.take_snapshot();
     throw;
   }
   if (options.replay_to > 0) {

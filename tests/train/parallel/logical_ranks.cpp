@@ -92,12 +92,13 @@ void compare_with_ranks(const Job& job) {
   Job usual = job;
   usual.logical = 0;
   const tiny::Bits expected = bits_on(kLogical, logical_strategies(0).front().second, usual);
-  for (const auto& [name, attach] : logical_strategies(kLogical)) {
+  for (const auto& strategy : logical_strategies(kLogical)) {
+    const std::string name = strategy.first;
     for (const int n : grid({1, 2, 3}, {4, 6, 8})) {
       if (name == "fsdp" && kLogical % static_cast<std::size_t>(n) != 0) continue;
       CAPTURE(name);
       CAPTURE(n);
-      CHECK((bits_on(n, attach, job) == expected));
+      CHECK((bits_on(n, strategy.second, job) == expected));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "../../files.h"
 #include "../../oracle.h"
 #include "every_strategy.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/nn/module_file.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/parallel/model/sentence_data_parallel.h"
