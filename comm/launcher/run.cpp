@@ -23,8 +23,6 @@ constexpr int kLaunchTick = 50;  // ms between two looks at the alarm
 /// Time for ranks that receive the alarm to end by themselves: a signal would cut off their
 /// message.
 constexpr auto kHearing = std::chrono::seconds(3);
-/// The exit code of a program that was called wrongly, and would be again.
-constexpr int kCalledWrongly = 2;
 /// The longest grace after a failure: no rank has anything left to save.
 constexpr Timeout kGraceOfFailure = std::chrono::seconds(5);
 
@@ -260,8 +258,7 @@ JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostr
       if (options.min_ranks > 0) now.nproc_per_node -= run.lost();
     }
     kill_children();
-    if (ended.code == 0 || ended.code == kCalledWrongly) return ended;
-    if (ended.signal != 0 || attempt == options.max_restarts) return ended;
+    if (ended.code == 0 || ended.signal != 0 || attempt == options.max_restarts) return ended;
     if (const int signal = signals.next(); signal != 0) return {128 + signal, signal};
     const int left = now.nproc_per_node;
     if (left < options.min_ranks) {

@@ -284,8 +284,8 @@ TEST_CASE("a forward that threw keeps no unit whole under FSDP" * doctest::test_
     CHECK_THROWS_AS((*model.loss)(batch), Error);
     CHECK(group.stats().collectives > before);
     for (const nn::Parameter& parameter : model.loss->parameters())
-      CHECK_THROWS_WITH_AS(parameter.tensor().to_vector(),
-                           doctest::Contains("was not called, but its parameter"), Error);
+      CHECK_THROWS_WITH_AS(parameter.tensor().to_vector(), doctest::Contains("but its parameter '"),
+                           Error);
   });
 }
 
