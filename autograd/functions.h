@@ -74,13 +74,11 @@ Variable operator-(double a, const Variable& b);
 /// condition (u8) ? a : b
 Variable where(const Tensor& condition, const Variable& a, const Variable& b);
 /// mask (u8) ? value : x
-inline Variable masked_fill(const Variable& x, const Tensor& mask, double value) {
-  return where(mask, scalar_like(value, x.tensor()), x);
-}
+Variable masked_fill(const Variable& x, const Tensor& mask, double value);
 /// x within [low, high], each perhaps infinite. The gradient is 0 at a bound, too, as in PyTorch.
 Variable clamp(const Variable& x, double low, double high);
 /// x sigmoid(x)
-inline Variable silu(const Variable& x) { return x * sigmoid(x); }
+Variable silu(const Variable& x);
 /// Returns x itself if p is 0.
 Variable dropout(const Variable& x, const DropoutKey& key, const Tensor& positions = {});
 

@@ -1,7 +1,8 @@
 // The measured limits of a device: multiply-adds that stay in registers (on a GPU a large product),
-// and copies of every size.
+// and copies of every size; the time of repeated work.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ringlet/core/tensor/tensor.h"
@@ -30,6 +31,11 @@ class Ceilings {
   double f32_flops_ = 0, bf16_flops_ = 0;
   std::vector<Copy> copies_;
 };
+
+/// Seconds of one run: the median of batches of runs, about `least` seconds in total. On an
+/// asynchronous device a batch starts after all of it is enqueued, so that it has no gaps. Operands
+/// that fit into the device's cache are in it, as in a step.
+double device_seconds(Device device, const std::function<void()>& run, double least = 0.02);
 
 // By a device's own kernels:
 /// FLOP/s of the product of two matrices (n, n) of `dtype`.

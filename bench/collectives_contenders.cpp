@@ -43,7 +43,10 @@ Contender of_group(const CollectivesOptions& options, const comm::Group& world,
   const comm::Group group = first_ranks(world, world.size(), chosen);
   const bool native = chosen.algorithm == comm::Algorithm::native;
   const auto can = [=](const std::string& op) {
-    if (comm::is_in_kernel(chosen.algorithm)) return op == "all_reduce";
+    const bool halves = op == "reduce_scatter" || op == "all_gather";
+    if (comm::is_in_kernel(chosen.algorithm))
+      return op == "all_reduce" ||
+             (chosen.algorithm == comm::Algorithm::in_kernel_direct && halves);
     return op != "reduce_scatter" || !native || chosen.transport != comm::TransportKind::gloo;
   };
   const auto run = [=, &options, &world](const std::string& op, std::int64_t bytes, bool check) {
@@ -152,7 +155,7 @@ Exercise::Exercise(const CollectivesOptions& options, const comm::Group& world)
 void Exercise::prepare(std::int64_t bytes, bool even) {
   std::int64_t n = bytes / static_cast<std::int64_t>(itemsize(dtype_));
   if (even) n -= n % size_;
-  pieces_ = comm::even_pieces(n, size_);
+  pieces_ = comm::even_pieces(n, size_, even ? 1 : comm::kPieceAlign);
   buffer_ = memory_.slice(0, n);
   buffer_.zero_();  // sums of sums stay finite, and no denormals slow the sums down
   const auto [offset, count] = pieces_[static_cast<std::size_t>(rank_)];

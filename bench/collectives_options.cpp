@@ -5,7 +5,7 @@
 #include "ringlet/comm/membership.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/cuda/peer_view.h"
+#include "ringlet/cuda/all_reduce_plan.h"
 
 namespace ringlet::bench {
 
@@ -29,16 +29,20 @@ bool CollectivesOptions::share_a_gpu() const {
 
 std::string CollectivesOptions::why_not_in_kernel() const {
   if (device.type == DeviceType::cpu)
-    return "they are for ranks that share a GPU (--device cuda), and these are on a CPU";
-  if (!share_a_gpu())
-    return str("they are for ranks that share a GPU, and of these there are ",
-               backend(device.type).device_count(), ": CUDA_VISIBLE_DEVICES=0 leaves one");
+    return "they are for ranks on GPUs (--device cuda), and these are on a CPU";
   if (ranks > cuda::kMostPeers)
     return str("a launch takes ", cuda::kMostPeers, " ranks at most, and these are ", ranks);
   if (transport != comm::TransportKind::thread)
     return str("they are for ranks that meet over thread, and these do over ",
                comm::name(transport));
-  return "";
+  if (share_a_gpu()) return "";
+  std::vector<Device> devices;
+  for (int rank = 0; rank < ranks; ++rank) devices.push_back(device_of(rank));
+  DeviceBackend& gpus = backend(device.type);
+  for (const Device to : devices)
+    for (const Device from : devices)
+      if (to != from && !gpus.has_link(to, from)) return str(to, " has no peer access to ", from);
+  return gpus.make_ranks(devices, 1) ? "" : "these devices run no ranks by a launch on each";
 }
 
 std::string CollectivesOptions::why_not_nccl() const {
@@ -71,7 +75,7 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       "share one (--device cuda), after nccl-tests: time, algbw = bytes / time,\n"
       "busbw = what each link carries, wrong values. Every size is measured with all contenders "
       "in\n"
-      "turn: ours (direct, ring, of ranks that share a GPU also as one launch), gloo's own "
+      "turn: ours (direct, ring, of ranks on GPUs also as a launch on each), gloo's own "
       "(native),\n"
       "Open MPI's, and the copies that ours cannot do without, free of any waiting (copy).");
   add_device_option(app, device);
@@ -89,7 +93,7 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   app.add("--transport", o.transport, comm::parse_transport,
           "of ring and direct: auto, thread, shm or gloo, nccl on GPUs");
   app.add("--algorithm", o.algorithm, OneOf{{"all", "ring", "direct", "in-kernel", "native"}},
-          "ring, direct, in-kernel (both, as one launch), native, or all of them and the "
+          "ring, direct, in-kernel (both, as a launch on each GPU), native, or all of them and the "
           "copies");
   app.add("--no-mpi", no_mpi, "leave Open MPI out");
   app.add("--json", o.json, "write the rows to this file");

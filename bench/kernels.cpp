@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "ceilings.h"
-#include "device_seconds.h"
 #include "emulated_counts.h"
 #include "floors.h"
 #include "kernels_cases.h"
@@ -34,9 +33,8 @@ struct Options {
   std::int64_t batch = 32, length = 0;      // length 0: SNLI's
   std::int64_t layers = 0, vocabulary = 0;  // 0: the model's
   double dropout = 0.1;
-  bool products = false, kept = false;
+  bool products = false;
   std::vector<std::int64_t> hidden{768, 384}, tokens{256, 800, 1600};
-  std::vector<std::string> forms{"NT", "NN", "TN"};
   std::string precision = "highest", filter, device = "cpu", counters, json;
   int threads = 0, rounds = 3;
   double seconds = 0.03;
@@ -63,8 +61,6 @@ bool parse(Options& o, int argc, char** argv) {
   app.add("--products", o.products, "of linear layers, instead of a step's ops");
   app.add("--hidden", o.hidden, Range{1, 1 << 14}, "H");
   app.add("--tokens", o.tokens, Range{1, 1 << 20}, "T");
-  app.add("--form", o.forms, OneOf{{"NT", "NN", "TN"}}, "");
-  app.add("--kept", o.kept, "our forward (NT) as where nothing learns, alone");
   app.add("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
   app.add("--filter", o.filter, "an extended regular expression that the names of ops match");
   add_device_option(app, o.device);
@@ -104,8 +100,7 @@ std::vector<KernelCase> all_cases(const Options& options, Device device) {
   };
   for (const std::string& dtype : options.dtypes) {
     for (const std::int64_t hidden : options.hidden)
-      if (options.products)
-        add(product_cases(hidden, options.tokens, options.forms, parse_dtype(dtype), options.kept));
+      if (options.products) add(product_cases(hidden, options.tokens, parse_dtype(dtype)));
   }
   if (options.products) return cases;
   const Lengths lengths = options.length > 0 ? Lengths(options.length)

@@ -325,23 +325,17 @@ Tensor matrix(std::int64_t rows, std::int64_t columns, bool transposed, DType dt
 }
 
 /// out (m, n) = op(a) op(b), with the sum over k.
-struct ProductSizes {
-  MatmulOptions options;
-  std::int64_t m, n, k;
-
-  KernelWork work(DType dtype, bool kept) const {
-    const auto product = std::make_shared<Product>(Product{matrix(m, k, options.trans_a, dtype),
-                                                           matrix(k, n, options.trans_b, dtype),
-                                                           options, empty({m, n}, dtype)});
-    const bool weight = kept && options.trans_b;
-    const auto run = [weight, o = options](Tensors& x) -> Tensors {
-      if (weight && x[0].dtype() != DType::f64) return {linear(x[0], x[1], {}, WeightUse::kept)};
-      matmul_into(x[2], x[0], x[1], o);
-      return {x[2]};
-    };
-    return {{product->a, product->b, empty({m, n}, dtype)}, run, weight ? nullptr : product};
-  }
-};
+KernelWork product_work(const MatmulOptions& options, std::int64_t m, std::int64_t n,
+                        std::int64_t k, DType dtype) {
+  const auto product = std::make_shared<Product>(Product{matrix(m, k, options.trans_a, dtype),
+                                                         matrix(k, n, options.trans_b, dtype),
+                                                         options, empty({m, n}, dtype)});
+  const auto run = [options](Tensors& x) -> Tensors {
+    matmul_into(x[2], x[0], x[1], options);
+    return {x[2]};
+  };
+  return {{product->a, product->b, empty({m, n}, dtype)}, run, product};
+}
 
 }  // namespace
 
@@ -356,19 +350,22 @@ std::vector<KernelCase> step_cases(const std::string& model, const EncoderConfig
 }
 
 std::vector<KernelCase> product_cases(std::int64_t hidden, const std::vector<std::int64_t>& tokens,
-                                      const std::vector<std::string>& forms, DType dtype,
-                                      bool kept) {
+                                      DType dtype) {
   std::vector<KernelCase> cases;
   for (const std::int64_t t : tokens)
     for (const auto& [in, out] :
-         {std::pair{hidden, hidden}, {hidden, 4 * hidden}, {4 * hidden, hidden}})
-      for (const std::string& form : forms) {
-        const ProductSizes sizes = form == "NT"   ? ProductSizes{{.trans_b = true}, t, out, in}
-                                   : form == "NN" ? ProductSizes{{}, t, in, out}
-                                                  : ProductSizes{{.trans_a = true}, out, in, t};
-        cases.push_back({fmt::format("H{}/{}/T{} {}->{} {}", hidden, name(dtype), t, in, out, form),
-                         0, [=] { return sizes.work(dtype, kept); }});
-      }
+         {std::pair{hidden, hidden}, {hidden, 4 * hidden}, {4 * hidden, hidden}}) {
+      const std::int64_t from = in, to = out;  // clang captures no structured bindings
+      const auto add = [&](const char* form, const MatmulOptions& options, std::int64_t m,
+                           std::int64_t n, std::int64_t k) {
+        cases.push_back(
+            {fmt::format("H{}/{}/T{} {}->{} {}", hidden, name(dtype), t, from, to, form), 0,
+             [=] { return product_work(options, m, n, k, dtype); }});
+      };
+      add("NT", {.trans_b = true}, t, to, from);
+      add("NN", {}, t, from, to);
+      add("TN", {.trans_a = true}, to, from, t);
+    }
   return cases;
 }
 

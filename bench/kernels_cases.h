@@ -48,10 +48,9 @@ std::vector<KernelCase> step_cases(const std::string& model, const models::Encod
                                    const models::PackedBatch& batch, DType dtype, double dropout);
 
 /// The layers H -> H, H -> 4H and 4H -> H for these numbers of tokens; forms "NT" (forward), "NN"
-/// (the input's gradient) and "TN" (the weight's). `kept`: NT as if nothing was trained.
+/// (the input's gradient) and "TN" (the weight's).
 std::vector<KernelCase> product_cases(std::int64_t hidden, const std::vector<std::int64_t>& tokens,
-                                      const std::vector<std::string>& forms, DType dtype,
-                                      bool kept);
+                                      DType dtype);
 
 /// On the emulated GPU: prints the counters of the cases' kernels, with modelled times. If `file`
 /// is not empty, writes them there too, as tab-separated values for scripts/emulated_counters.py.

@@ -47,7 +47,7 @@ std::string count_case(const KernelCase& c, Device device) {
 void count_cases(const std::vector<KernelCase>& cases, Device device, const std::string& file) {
   fmt::print(
       "An emulated GPU: exact counts of PTX, no times. The last columns are *modelled*, not "
-      "measured (bench/modelled_time.h).\n\n{}",
+      "measured (bench/emulated_counts.h).\n\n{}",
       counters_heading());
   std::string lines = tsv_heading();
   for (const KernelCase& c : cases) lines += count_case(c, device);

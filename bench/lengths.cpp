@@ -5,7 +5,7 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json.h"
-#include "ringlet/train/data/hash.h"
+#include "ringlet/train/data/draws.h"
 #include "ringlet/train/data/loader.h"
 
 namespace ringlet::bench {

@@ -25,7 +25,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceIdle, steps, span_ms, busy_ms, longest_
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepMemory, parameters, gradients, moments, sidecars, saved,
                                    passing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelSum, calls, ms, floor_ms)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between_ms, beside)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, between_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
                                    pairs, sentences, peak_memory_bytes, memory, on_paper,
                                    hf_rows_per_pair, exposed_ms, collectives_ms, wire_bytes,
@@ -81,17 +81,11 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
 }
 
 // Adds an n-th of `one`.
-void add(KernelSums& all, const KernelSums& one, double n) {
-  for (const auto& [label, sum] : one) {
-    KernelSum& mean = all[label];
+void add(StepTimes& all, const StepTimes& one, double n) {
+  for (const auto& [label, sum] : one.kernels) {
+    KernelSum& mean = all.kernels[label];
     mean = {mean.calls + sum.calls / n, mean.ms + sum.ms / n, mean.floor_ms + sum.floor_ms / n};
   }
-}
-
-void add(StepTimes& all, const StepTimes& one, double n) {
-  add(all.kernels, one.kernels, n);
-  add(all.beside, one.beside, n);
-  for (const auto& [what, ms] : one.wait_ms) all.wait_ms[what] += ms / n;
   all.between_ms += one.between_ms / n;
   all.step_ms += one.step_ms / n;
 }

@@ -16,17 +16,6 @@ std::int64_t layer_weights(const models::EncoderConfig& config) {
   return config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size);
 }
 
-std::int64_t parameters(const models::EncoderConfig& config) {
-  const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
-  const std::int64_t norm = 2 * hidden, biases = 5 * hidden + wide;
-  const std::int64_t tables =
-      config.vocab_size + config.max_position_embeddings + config.type_vocab_size;
-  const bool mpnet = config.architecture == models::Architecture::mpnet;
-  return tables * hidden + norm +
-         config.num_hidden_layers * (layer_weights(config) + biases + 2 * norm) +
-         (mpnet ? config.relative_attention_num_buckets * config.num_attention_heads : 0);
-}
-
 // Activations that a layer saves per token, in elements. Its input for q, k and v; these three and
 // attention's result; each of two norms' normalised sum; the first norm's result; before and after
 // GELU.
@@ -71,16 +60,18 @@ double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
   }
 }
 
-StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens, DType dtype,
+StepMemory step_memory(models::Transformer& encoder, std::int64_t tokens, DType dtype,
                        DeviceType device) {
+  const models::EncoderConfig& config = encoder.config();
   const auto element = static_cast<std::int64_t>(itemsize(dtype));
   const std::int64_t layers = config.num_hidden_layers, hidden = config.hidden_size;
   const bool rounds = device == DeviceType::cuda && dtype == DType::bf16;
+  const std::int64_t parameters = encoder.num_parameters();
   StepMemory memory;
-  memory.parameters = static_cast<double>(kParameterBytes * parameters(config));
+  memory.parameters = static_cast<double>(kParameterBytes * parameters);
   memory.gradients = memory.parameters;
   memory.moments = 2 * memory.parameters;
-  memory.sidecars = rounds ? static_cast<double>(element * parameters(config)) : 0;
+  memory.sidecars = rounds ? static_cast<double>(element * parameters) : 0;
   // The embeddings' norm saves its normalised input and divisor, as others do.
   memory.saved =
       static_cast<double>(tokens * (element * (hidden + layers * saved_activations(config)) +

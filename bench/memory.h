@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
-#include "plan.h"
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/models/config.h"
+#include "ringlet/models/transformer.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::bench {
 
@@ -24,9 +25,9 @@ struct StepMemory {
   double total() const { return parameters + gradients + moments + sidecars + saved + passing; }
 };
 
-/// For one device with the whole model; `tokens` of a batch include padding, `dtype` is that of
+/// For one device with the whole encoder; `tokens` of a batch include padding, `dtype` is that of
 /// activations.
-StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens, DType dtype,
+StepMemory step_memory(models::Transformer& encoder, std::int64_t tokens, DType dtype,
                        DeviceType device);
 
 /// The memory that a step really takes: tensors at the peak. For replayed steps: the tensors
@@ -34,6 +35,21 @@ StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens,
 inline double held(const MemoryStats& memory) {
   return static_cast<double>(std::max(memory.peak, memory.allocated + memory.graphs));
 }
+
+/// A row of the table, before it is measured.
+struct Plan {
+  std::string name;
+  train::Strategy strategy = train::Strategy::none;
+  int devices = 1;
+  bool together = true;  // false: ranks train concurrently and exchange nothing
+  int stages = 1;        // of a pipeline: as many as devices, or one
+  int slices = 1;        // of each layer: the same
+  /// Whether all ranks train the same rows.
+  bool same_rows() const { return stages * slices > 1; }
+
+  /// Processes of the row; on GPUs threads, except under a launcher. All devices of dp are in one.
+  int ranks() const { return strategy == train::Strategy::dp ? 1 : devices; }
+};
 
 /// Bytes of weights, gradients and two moments over all ranks of a row. Whole units that a rank
 /// holds while it uses them are included.

@@ -32,6 +32,18 @@ void take_launched(ThroughputOptions& options, int ranks) {
                  train::kStrategies.list_from(train::Strategy::ddp));
 }
 
+void check_logical_ranks(const ThroughputOptions& options) {
+  if (options.logical_ranks == 0) return;
+  const auto expect = [&](const auto&... what) {
+    fail_input("--logical-ranks ", options.logical_ranks, ": expected ", what...);
+  };
+  if (options.data.empty()) expect("--data, whose rows are dealt out");
+  if (options.logical_ranks < options.devices) expect("at least the ", options.devices, " devices");
+  for (const std::string& row : options.strategies)
+    if (row == "unconnected" || row == "pipe" || row == "tensor" || row == "dp")
+      expect("another row than ", row);
+}
+
 }  // namespace
 
 Device ThroughputOptions::device_of(int rank) const {
@@ -81,8 +93,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
           "auto, shm or gloo; of GPUs, whose ranks are threads unless a launcher started "
           "them, auto or nccl");
   app.add("--algorithm", o.algorithm, comm::parse_algorithm,
-          "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
-          "in-kernel-ring, by which an all-reduce is one launch");
+          "auto, direct or ring; of ranks on GPUs with peer access also in-kernel-direct and "
+          "in-kernel-ring, by which an all-reduce is one launch on each");
   app.add("--wide", o.wide, "print all columns, and the phases and memory of each row's step");
   app.add("--pipeline-schedule", o.pipeline.schedule, train::kPipelines,
           "of the row pipe: " + train::kPipelines.list());
@@ -102,12 +114,15 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
           "it idles; 0: none");
   app.add("--model", o.model, models::check_model_name,
           "mpnet-base, bert-base, minilm-l6, tiny or a folder");
-  app.add("--batch", o.batch, Range{1, 1 << 20}, "pairs per device and step");
+  app.add("--batch", o.batch, Range{1, 1 << 20}, "pairs per device (or logical rank) and step");
+  app.add(
+      "--logical-ranks", o.logical_ranks, Range{1, 1 << 10},
+      "deal each step of the rows of --data to so many logical ranks, on any number of devices");
   app.add("--max-length", o.max_length, Range{1, 1 << 16}, "tokens of a sentence");
   app.add("--steps", o.steps, Range{1, 1 << 20}, "timed steps per round");
   app.add("--rounds", o.rounds, Range{1, 1000}, "rounds, interleaved over strategies");
   app.add("--warmup", o.warmup, Range{0, 1000},
-          "steps of each round that are not timed; more follow while a step maps memory");
+          "steps of each round that are not timed; the timed ones start again if one maps memory");
   app.add("--dtype", dtype, OneOf{{"f32", "bf16"}}, "f32 or bf16");
   app.add("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
   app.add("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)");
@@ -129,13 +144,14 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   if (launched > 1) take_launched(o, launched);
   if (o.device.type != DeviceType::cpu) o.devices = std::max(o.devices, 1);
   if (o.devices == 0) o.devices = std::min(2, processors);
+  check_logical_ranks(o);
   if (o.threads == 0 && launched == 1) o.threads = std::max(1, processors / o.devices);
   o.dtype = parse_dtype(dtype);
   if (o.transport == comm::TransportKind::nccl && o.device.type == DeviceType::cpu)
     fail_input(
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   o.padded = o.padded || o.per_column();
-  if (o.data.empty()) check_loss_options(o.loss_options, {cli::kLosses.parse(o.loss)});
+  if (o.data.empty()) check_loss_options(o.loss_options, {&cli::parse_loss(o.loss)});
   return o;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +21,8 @@ struct ThroughputOptions {
   int devices = 0;  // on entry 0: two on two or more processors, else one; one GPU; under a
                     // launcher the number of its ranks
   std::string model = "mpnet-base";
-  std::int64_t batch = 32;
+  std::int64_t batch = 32;  // of each device, or logical rank
+  int logical_ranks = 0;    // of each row; 0: its devices
   std::int64_t max_length = 384;
   int steps = 3;
   int rounds = 2;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ringlet/models/token_bucket.h"
+#include "ringlet/models/batch.h"
 
 namespace ringlet::bench {
 namespace {

@@ -22,7 +22,7 @@ Quartiles quartiles(std::vector<double> seconds);
 std::size_t fastest(std::span<const Quartiles> algorithms);
 inline constexpr double kLeastGain = 0.02;
 
-/// The C++ initialiser of a TunedProduct (cuda/product_table.h), with a comma and a line end.
+/// The C++ initialiser of a TunedProduct (cuda/product_algorithm.h), with a comma and a line end.
 std::string table_row(std::string_view gpu, std::size_t cublas, std::string_view product,
                       std::span<const std::uint64_t> algorithm);
 

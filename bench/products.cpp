@@ -1,4 +1,4 @@
-// Matrix products by Eigen, and by other libraries if the build found them.
+// Matrix products by other libraries, if the build found them.
 #include "kernels_cases.h"
 
 #include <cstddef>
@@ -10,8 +10,6 @@
 #if defined(RINGLET_BENCH_ONEDNN)
 #include <oneapi/dnnl/dnnl.hpp>
 #endif
-
-#include "peers/eigen_product.h"
 
 // A function of the peer's OpenMP library; null if it uses none.
 extern "C" void omp_set_num_threads(int threads) __attribute__((weak));
@@ -72,25 +70,15 @@ Peer onednn(Product& product) {
 }
 #endif
 
-Peer eigen(Product& product, int threads) {
-  return {"Eigen", [&product, threads] {
-            const auto& [a, b, options, out] = product;
-            eigen_product({a.data<float>(), a.size(0), a.size(1), options.trans_a},
-                          {b.data<float>(), b.size(0), b.size(1), options.trans_b},
-                          product.out.mutable_data<float>(), threads);
-          }};
-}
-
 }  // namespace
 
-std::vector<Peer> product_peers(Product& product, int threads) {
+std::vector<Peer> product_peers([[maybe_unused]] Product& product, int threads) {
   if (omp_set_num_threads) omp_set_num_threads(threads);
   std::vector<Peer> peers;
 #if defined(RINGLET_BENCH_OPENBLAS)
   openblas_set_num_threads(threads);
   if (product.a.dtype() == DType::f32) peers.push_back(openblas(product));
 #endif
-  if (product.a.dtype() == DType::f32) peers.push_back(eigen(product, threads));
 #if defined(RINGLET_BENCH_ONEDNN)
   peers.push_back(onednn(product));
 #endif

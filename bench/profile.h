@@ -6,8 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "ceilings.h"
-#include "floors.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::bench {
 
@@ -17,32 +16,12 @@ struct KernelSum {
   double ms = 0;
   double floor_ms = 0;  // 0: the kernel has no floor
 };
-using KernelSums = std::map<std::string, KernelSum>;
 
-/// Counted calls: seconds and minimum work. Those with one label differ in their work (lengths,
-/// rows read), so floors are summed.
-class Calls {
- public:
-  void add(const Floor& floor, double seconds);
-  /// The sums divided by the steps.
-  KernelSums per_step(double steps, const Ceilings& ceilings) const;
-
- private:
-  struct Sum {
-    double count = 0, seconds = 0;
-    Floor floor;
-  };
-  std::map<std::string, Sum> all_;
-};
-
-/// A step of the training thread. Time spent in nested calls counts once, so kernels, waits and the
-/// rest add up to the step's time.
+/// A step of the training thread; kernels and the rest add up to its time.
 struct StepTimes {
   double step_ms = 0;  // by a separate clock
-  KernelSums kernels;
-  std::map<std::string, double> wait_ms;  // by cause; includes kernels that ran meanwhile
-  double between_ms = 0;                  // in neither; idle time of an asynchronous device
-  KernelSums beside;                      // on other threads of the process, concurrently
+  std::map<std::string, KernelSum> kernels;
+  double between_ms = 0;  // in none; waits, and idle time of an asynchronous device
 };
 /// Slowest first, Markdown.
 std::string to_markdown(const StepTimes& times);
@@ -58,14 +37,10 @@ class StepProfile {
   virtual StepTimes per_step() const = 0;
 };
 
-/// By the clock of the host, for kernels that are complete when they return: all kernel calls and
-/// waits of the process during its lifetime.
-std::unique_ptr<StepProfile> host_profile(Device device);
-/// By the clock of an asynchronous device. Each step runs twice: first the kernels' floors are
-/// computed from their operands, which synchronises; then it is timed, with the device held back
-/// until all is enqueued, so that it does not wait for the host.
-std::unique_ptr<StepProfile> device_profile(Device device);
-/// For the emulated GPU and steps of `pairs`: prints counters and modelled times instead.
-std::unique_ptr<StepProfile> emulated_profile(Device device, double pairs);
+/// By the clock of the device, for kernels that the thread of the steps calls. On an asynchronous
+/// device each step runs twice. First the kernels' floors are computed from their operands, which
+/// synchronises. Then the step is timed, with the device held back until all is enqueued, so that
+/// it does not wait for the host.
+std::unique_ptr<StepProfile> timed_profile(Device device);
 
 }  // namespace ringlet::bench

@@ -7,7 +7,7 @@
 #include "ringlet/core/device/device.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/command.h"
-#include "ringlet/train/cli/existing_device.h"
+#include "ringlet/train/cli/model_options.h"
 
 namespace ringlet::bench {
 

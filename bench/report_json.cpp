@@ -42,10 +42,7 @@ Json steps_to_json(const Measurement& all) {
 void add_profile(Json& j, const StepTimes& times) {
   for (const auto& [label, sum] : times.kernels)
     j["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
-  for (const auto& [label, sum] : times.beside)
-    j["kernels_beside"][label] = {{"calls", sum.calls}, {"ms", sum.ms}};
   if (times.kernels.empty()) return;
-  j["wait_ms"] = times.wait_ms;
   j["between_kernels_ms"] = times.between_ms;
   j["profiled_step_ms"] = times.step_ms;
 }

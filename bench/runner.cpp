@@ -11,7 +11,7 @@
 
 #include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/activity.h"
-#include "ringlet/models/token_bucket.h"
+#include "ringlet/models/batch.h"
 #include "ringlet/train/cli/command.h"
 #include "ringlet/train/parallel/model/tensor_parallel.h"
 
@@ -50,7 +50,8 @@ constexpr int kMicroBatchesPerStage = 4;
 /// A rank's share of each global batch.
 Share share_of(const Plan& plan, const comm::Group& group) {
   if (plan.same_rows()) return {0, 1, plan.devices};
-  return {group.rank(), group.size(), plan.devices / group.size()};
+  return {group.rank(), group.size(), plan.devices / group.size(),
+          plan.strategy == train::Strategy::fsdp};
 }
 
 }  // namespace
@@ -65,12 +66,13 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       dealt_out_(plan.same_rows() ||
                  (plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp)),
       counts_(!plan.same_rows() || group.rank() == 0),
+      several_(options.logical_ranks > group.size()),
       strategy_(cli::of_option("--strategy " + plan.name, [&] { return attach(options, plan); })),
       optimizer_(*source_.loss, {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_.model.transformer()->set_compute_dtype(options.dtype);
   source_.model.set_forward_per_column(options.per_column());
   // Steps of ranks in threads are not captured. Their speed-ups are relative to one device's best.
-  if (device_.type == DeviceType::cpu || options.by_op() || plan.devices > 1) return;
+  if (device_.type == DeviceType::cpu || options.by_op() || plan.devices > 1 || several_) return;
   graphs_ = std::make_shared<train::StepGraphs>(
       *source_.loss, optimizer_, device_,
       train::StepGraphsOptions{options.step_graphs, options.dtype,
@@ -93,7 +95,9 @@ train::AttachedStrategy Runner::attach(const ThroughputOptions& options, const P
   nn::Module& local = pipeline_ ? pipeline_->stage() : *source_.loss;
   train::AttachedStrategy strategy(
       plan.strategy, local, data, devices_of(plan, options), options.dtype,
-      {.timed = true, .on_note = [](const std::string& line) { std::cerr << line << std::endl; }});
+      {.logical_ranks = options.logical_ranks,
+       .timed = true,
+       .on_note = [](const std::string& line) { std::cerr << line << std::endl; }});
   if (pipeline_) {
     pipeline_->start(strategy);
     task_.use_pipeline(pipeline_);
@@ -102,25 +106,25 @@ train::AttachedStrategy Runner::attach(const ThroughputOptions& options, const P
 }
 
 void Runner::warm_up(int steps) {
-  for (int i = 0; i < steps; ++i) step(false);
-  constexpr int kMost = 8;
-  for (int i = 0; steps > 0 && i < kMost && maps_memory(); ++i) {
+  for (int i = 0; i < steps; ++i) {
+    last_warm_up_ = task_.position();
+    step(false);
   }
 }
 
-bool Runner::maps_memory() {
-  const auto mapped = [&] {
-    return std::pair(resource_use().mapped_bytes, memory_stats(device_).system_allocations);
-  };
-  const auto before = mapped();
-  step(true);
-  const std::vector<std::string> ranks =
-      group_.all_gather_bytes(mapped() == before ? "" : "mapped");
-  return std::ranges::any_of(ranks, [](const std::string& rank) { return !rank.empty(); });
+void Runner::return_to_first() {
+  if (times_.empty()) return;
+  optimizer_.check_steps();
+  task_.seek(last_warm_up_);  // the step before, in which a loader's thread starts anew
+  step(false);
 }
 
 void Runner::start_timing() {
   optimizer_.check_steps();
+  sum_ = {};
+  times_.clear();
+  were_replayed_.clear();
+  system_allocations_ = 0;
   before_ = group_.stats();
   exchanged_before_ = strategy_.seconds_exchanging();
   used_before_ = resource_use();
@@ -134,12 +138,14 @@ Runner::TimedTask::TimedTask(Runner& runner, Source& source)
       loss_(*source.loss) {}
 
 Tensor Runner::TimedTask::run() {
-  runner_.now_[1] = device_time(runner_.device_);
+  if (loader().share().counts) runner_.count_batch();
+  if (!runner_.now_[1]) runner_.now_[1] = device_time(runner_.device_);
   return SentenceTask::run();
 }
 
 Variable Runner::TimedTask::forward(const models::PackedBatch& batch) const {
-  if (runner_.graphs_) return loss_(batch);  // perhaps while it is captured
+  // Perhaps while it is captured; the phases of several batches are not timed.
+  if (runner_.graphs_ || runner_.several_) return loss_(batch);
   const models::PackedBatch placed = loss_.placed(batch);
   runner_.now_[1] = device_time(runner_.device_);
   Variable value = loss_(placed);
@@ -149,10 +155,13 @@ Variable Runner::TimedTask::forward(const models::PackedBatch& batch) const {
 
 Runner::Times Runner::step(bool again) {
   now_ = {};
+  counted_ = {};
   now_[0] = device_time(device_);
-  if (again) {
+  if (again && !several_) {
     task_.run_again();
   } else {
+    if (again) task_.seek(at_);
+    at_ = task_.position();
     task_.step();
     if (std::exchange(stepped_, true))
       count_tokens();  // in the first backward there are no moments
@@ -192,13 +201,20 @@ void Runner::count_tokens() {
   most_tokens_ = std::max({most_tokens_, batch.tokens(), filled});
 }
 
+void Runner::count_batch() {
+  const models::PackedBatch& batch = task_.batch();
+  counted_.real_tokens += static_cast<double>(batch.real_tokens);
+  counted_.padded_tokens += static_cast<double>(batch.padded_tokens);
+  counted_.pairs += static_cast<double>(batch.rows);
+  counted_.sentences += static_cast<double>(batch.sentences());
+}
+
 void Runner::count_step() {
   if (!counts_) return;
-  const models::PackedBatch& batch = task_.batch();
-  sum_.real_tokens += static_cast<double>(batch.real_tokens);
-  sum_.padded_tokens += static_cast<double>(batch.padded_tokens);
-  sum_.pairs += static_cast<double>(batch.rows);
-  sum_.sentences += static_cast<double>(batch.sentences());
+  sum_.real_tokens += counted_.real_tokens;
+  sum_.padded_tokens += counted_.padded_tokens;
+  sum_.pairs += counted_.pairs;
+  sum_.sentences += counted_.sentences;
 }
 
 void Runner::add_times(Measurement& out) const {
@@ -238,8 +254,8 @@ Measurement Runner::measured() {
   out.peak_memory_bytes = peak_resident();
   const MemoryStats memory = memory_stats(device_);
   out.memory = memory;
-  if (!dealt_out_ && most_tokens_ > 0)
-    out.on_paper = step_memory(source_.model.config(), most_tokens_, dtype_, device_.type);
+  if (!dealt_out_ && !several_ && most_tokens_ > 0)
+    out.on_paper = step_memory(*source_.model.transformer(), most_tokens_, dtype_, device_.type);
   out.system_allocations = static_cast<double>(system_allocations_) / steps;
   if (graphs_) out.replayed = static_cast<double>(graphs_->replayed() - replayed_before_) / steps;
   out.hf_rows_per_pair = source_.hf_rows_per_pair;
@@ -287,9 +303,12 @@ std::vector<Plan> plan_rows(const ThroughputOptions& options) {
       continue;
     }
     add("none");
+    const bool own_ranks = options.logical_ranks == 0;
     if (options.devices > 1)
       for (const std::string each : {"unconnected", "dp", "ddp", "zero1", "fsdp"})
-        if (each != "dp" || !options.is_launched()) add(each);
+        if ((own_ranks || (each != "unconnected" && each != "dp")) &&
+            (each != "dp" || !options.is_launched()))
+          add(each);
   }
   return rows;
 }

@@ -3,12 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "measurement.h"
 #include "options.h"
-#include "plan.h"
 #include "ringlet/comm/group.h"
 #include "ringlet/core/cpu/resource_use.h"
 #include "ringlet/core/device/device_time.h"
@@ -28,11 +26,11 @@ class Runner {
  public:
   Runner(const ThroughputOptions& options, const Plan& plan, const comm::Group& group);
 
+  void warm_up(int steps);
+  /// After timed steps: returns to the first of them. This takes a step that is not timed.
+  void return_to_first();
   /// Starts timing: later steps are counted.
   void start_timing();
-  /// Runs this many untimed steps. Repeats the last one until no rank maps memory in it, at most
-  /// eight times, so that every row times the same batches.
-  void warm_up(int steps);
   void timed_step(StepProfile* profile);
   /// Error if a loss or a gradient was NaN or infinite.
   Measurement measured();
@@ -43,11 +41,15 @@ class Runner {
  private:
   /// When the device completed each phase; the first is the start. Null inside a graph.
   using Times = std::array<std::unique_ptr<DeviceTime>, kPhases.size() + 1>;
+  struct Counts {
+    double real_tokens = 0, padded_tokens = 0, pairs = 0, sentences = 0;
+  };
 
   /// The trainer's step, with the times of its phases.
   class TimedTask final : public train::SentenceTask {
    public:
     TimedTask(Runner& runner, Source& source);
+    train::Position position() const { return loader().position(); }
 
    private:
     Tensor run() override;
@@ -62,11 +64,11 @@ class Runner {
   /// The loss of the latest step is finite.
   void check_loss();
   void count_tokens();
-  /// Adds the counts of the latest batch to the steps'.
+  /// Adds the counts of the latest batch to the step's.
+  void count_batch();
+  /// Adds those of the latest step to the steps'.
   void count_step();
   void add_times(Measurement& out) const;
-  /// The same on all ranks: whether any of them mapped memory in one more step of the same batch.
-  bool maps_memory();
   /// False as soon as a step was not replayed.
   bool replay(int steps);
 
@@ -80,15 +82,19 @@ class Runner {
   bool together_;
   bool dealt_out_;  // the model or its state is distributed over several devices
   bool counts_;     // this rank's rows are no other's
+  bool several_;    // some device has several batches of a step
   std::shared_ptr<train::SentencePipeline> pipeline_;  // null unless the plan has stages
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
   std::shared_ptr<train::StepGraphs> graphs_;  // of a GPU
   train::StepLoss loss_;                       // of the latest step
   bool stepped_ = false;
+  train::Position at_;            // of the latest step
+  Counts counted_;                // of its batches
   std::int64_t most_tokens_ = 0;  // of a training batch, except the first
   Measurement sum_;
   // For the timed steps:
+  train::Position last_warm_up_;
   std::vector<Times> times_;
   std::vector<bool> were_replayed_;
   std::uint64_t system_allocations_ = 0;  // after the first step of a bucket

@@ -14,9 +14,6 @@ import pathlib
 import statistics
 import sys
 
-import charts
-import pipelines
-
 BENCH = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
 # From NCCL's tuning (src/graph/tuning.cc): the factor of a ring's hops between nodes under load; a tree's rate relative
@@ -411,18 +408,6 @@ def check_collectives(data):
                             size / row["p50_us"] / 1e3, size / link.collective(row["ranks"], size, 2) / 1e9)
 
 
-def check_gpipe(data):
-    return (Check(*row) for row in pipelines.check_gpipe(data))
-
-
-def check_bubbles(data):
-    return (Check(*row) for row in pipelines.check_bubbles(data))
-
-
-def check_megatron(data):
-    return (Check(*row) for row in pipelines.check_megatron(data, lambda name: read_link(data, name)))
-
-
 def table(*rows):
     """Markdown; the first row is the head."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
@@ -434,25 +419,21 @@ def phases_of(device, digits):
 
 
 def show_machine(data, entry, throughput, counts):
-    """Prints what the machine's strategies do; returns (title, {strategy: [(devices, speed-up)]}) for a chart."""
     machine, source = read_machine(data, entry), f"{entry['basis']} ({entry['source']})"
     if throughput:
         machine.device, source = measured_step(rows_of(throughput.absolute())), f"measured ({throughput})"
-    lines, rows = {}, []
+    rows = []
     for strategy, n in ((strategy, n) for n in counts or entry["devices"] for strategy in ("none", *STRATEGIES)):
         if (strategy == "none") != (n == 1) or strategy == "zero2" or strategy == "dp" and n > machine.link.node:
             continue
         step, rate, times = machine.step(strategy, n), machine.rate(strategy, n), machine.speedup(strategy, n)
         rows.append((strategy, n, f"{rate:.0f}" if rate >= 100 else f"{rate:.2f}", f"{times:.2f}", *(
             f"{1e3 * s:.2f}" for s in (step.seconds(), step.exposed, step.optimizer)), f"{step.sent / 1e6:.0f}"))
-        if n > 1:
-            lines.setdefault(strategy, [(1, 1)]).append((n, times))
     spread = f"; a rank's strays by {100 * machine.device.spread:.1f} %" if machine.device.spread else ""
     print(f"\n### {entry['name']} over {machine.link.name}\n\nThe step of one device, {source}: "
           f"{machine.device.samples:.0f} pairs, {phases_of(machine.device, 2)}{spread}.\n")
     modelled = ("pairs/s", "speed-up", "step ms", "exposed ms", "optimizer ms", "MB sent")
     print(table(["strategy", "devices", *(f"{what}, modelled" for what in modelled)], *rows))
-    return entry["name"], lines
 
 
 def show_checks(title, unit, checks):
@@ -468,7 +449,6 @@ def main():
     parser.add_argument("--throughput", metavar="FILE", type=pathlib.Path,
                         help="take the machine's step of one device from this report")
     parser.add_argument("--devices", type=lambda text: [*map(int, text.split(","))], help="instead of its own: 1,2,4")
-    parser.add_argument("--svg", metavar="FILE", type=pathlib.Path, help="draw the machines' speed-ups")
     arguments = parser.parse_args()
     if arguments.throughput and not arguments.machine:
         parser.error("--throughput needs --machine: whose links and network")
@@ -477,16 +457,12 @@ def main():
     if not machines:
         parser.error(f"unknown machine {arguments.machine!r}; {'; '.join(entry['name'] for entry in data['machines'])}")
     print("Modelled, not measured, wherever a column says so.")
-    drawn = [show_machine(data, entry, arguments.throughput, arguments.devices) for entry in machines]
+    for entry in machines:
+        show_machine(data, entry, arguments.throughput, arguments.devices)
     show_checks("The reference's speed-ups", "published", check_reference(data))
     show_checks("BERT-large as NVIDIA published it", "sequences/s, published", check_published(data))
     show_checks("Two ranks on a CPU", "pairs/s, measured", check_strategies(data))
     show_checks("Ring all-reduces of two ranks, from direct ones", "GB/s, measured", check_collectives(data))
-    show_checks("GPipe", "speed-up, published", check_gpipe(data))
-    show_checks("Zero-bubble pipelines", "bubble in %, published", check_bubbles(data))
-    show_checks("Megatron-LM", "TFLOP/s of a GPU, published", check_megatron(data))
-    if arguments.svg:
-        arguments.svg.write_text(charts.lines([(title, lines) for title, lines in drawn if lines]), encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "lengths.h"
 #include "ringlet/models/folder.h"
@@ -32,10 +34,13 @@ Tokenizer special_tokens(const models::EncoderConfig& config) {
   return Tokenizer::from_pieces(config.architecture == models::Architecture::bert ? bert : mpnet);
 }
 
+std::optional<SentenceEncoder> prepared;
+
 Source drawn_source(const ThroughputOptions& options, Share share) {
   constexpr std::size_t kSteps = std::size_t{1} << 40;  // more than any run has
-  SentenceEncoder model = model_of(options.model, special_tokens);
-  auto loss = cli::make_loss(cli::kLosses.parse(options.loss), options.loss_options, model, 3);
+  SentenceEncoder model =
+      prepared ? *std::exchange(prepared, std::nullopt) : model_of(options.model, special_tokens);
+  auto loss = cli::make_loss(cli::parse_loss(options.loss), options.loss_options, model, 3);
   const auto draw = [lengths = Lengths(options.histogram),
                      rows = options.batch * share.devices * share.ranks,
                      vocabulary = model.config().vocab_size,
@@ -78,15 +83,20 @@ Source file_source(const ThroughputOptions& options, Share share) {
   const cli::TrainingData data = read_files(options);
   SentenceEncoder model = model_for(data, options.model);
   auto loss = cli::make_losses(data, options.loss_options, model).all;
+  std::vector<bool> whole_steps;
+  for (std::size_t i = 0; i < data.sources.size(); ++i) whole_steps.push_back(loss->spans_ranks(i));
   auto loader = std::make_unique<train::Loader<models::PackedBatch>>(
       data.datasets(), model.tokenizer(),
       train::LoaderOptions{.batch_size = static_cast<std::size_t>(options.batch),
+                           .whole_steps = std::move(whole_steps),
                            .dealing = options.per_column() ? train::Dealing::round_robin
                                                            : train::Dealing::proportional,
                            .max_length = std::min(options.max_length, model.config().max_tokens()),
                            .padded = options.padded,
                            .rank = static_cast<std::size_t>(share.rank),
                            .world_size = static_cast<std::size_t>(share.ranks),
+                           .logical_ranks = static_cast<std::size_t>(options.logical_ranks),
+                           .equal_batches = share.equal_batches,
                            .devices = static_cast<std::size_t>(share.devices)});
   double trained = 0;
   for (const std::size_t used : loader->sampler().rows_per_epoch())
@@ -96,6 +106,12 @@ Source file_source(const ThroughputOptions& options, Share share) {
 }
 
 }  // namespace
+
+std::size_t prepare_model(const ThroughputOptions& options) {
+  if (!options.data.empty() || models::names_folder(options.model)) return 0;
+  if (!prepared) prepared = model_of(options.model, special_tokens);
+  return static_cast<std::size_t>(prepared->modules()->num_parameters()) * sizeof(float);
+}
 
 Source make_source(const ThroughputOptions& options, Share share) {
   return options.data.empty() ? drawn_source(options, share) : file_source(options, share);

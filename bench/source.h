@@ -17,6 +17,7 @@ struct Share {
   int rank = 0;
   int ranks = 1;
   int devices = 1;
+  bool equal_batches = false;  // see train::LoaderOptions
 };
 
 struct Source {
@@ -27,6 +28,10 @@ struct Source {
   /// the time.
   double hf_rows_per_pair = 1;
 };
+
+/// Makes a named model of drawn batches. Processes forked later start with its weights, which they
+/// copy: they need not draw them. Returns the bytes that they inherit.
+std::size_t prepare_model(const ThroughputOptions& options);
 
 /// Random ids with the histogram's lengths and options.loss, of three labels; with options.data,
 /// the files' rows and the losses for their columns.

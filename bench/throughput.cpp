@@ -18,7 +18,7 @@
 #include "ringlet.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json.h"
-#include "ringlet/core/threads/cpu_limit.h"
+#include "ringlet/core/threads/processors.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/machine.h"
@@ -66,6 +66,7 @@ Json settings(const ThroughputOptions& options, const Start& start) {
            {"padded", options.padded ? "yes" : "no"},
            {"forwards_per_step", options.per_column() ? "one per column" : "one"},
            {"batch_per_device", std::to_string(options.batch)},
+           {"logical_ranks", options.logical_ranks},
            {"data", start.data},
            {"rounds", options.rounds},
            {"steps", options.steps},
@@ -113,9 +114,12 @@ std::string link_of_rows(const ThroughputOptions& options, const std::vector<Pla
 void print_heading(const ThroughputOptions& options, const std::vector<Plan>& plans,
                    const Start& start) {
   const auto print = [](const std::string& line) { fmt::print("{}", wrapped(line)); };
-  print(fmt::format("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}",
-                    options.model, options.batch, name(options.dtype), options.devices,
-                    options.threads, kernels_of(options.device), start.data));
+  const int logical = options.logical_ranks;
+  print(fmt::format("{}, batch {} per {}, {}, {} device(s) of {} thread(s), {} kernels, {}",
+                    options.model, options.batch,
+                    logical > 0 ? str("each of ", logical, " logical ranks") : "device",
+                    name(options.dtype), options.devices, options.threads,
+                    kernels_of(options.device), start.data));
   if (options.is_launched())
     print(fmt::format(
         "the ranks are the {} processes of a launcher{}", options.devices,

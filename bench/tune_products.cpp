@@ -6,7 +6,7 @@
 
 #include "product_tuning.h"
 #include "program_options.h"
-#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/io/file.h"

@@ -70,7 +70,8 @@ std::string describe_mismatch(int rank, const Call& call, int other_rank, const 
   if (mine == theirs) mine = details(call), theirs = details(other);
   const bool pieces = mine == theirs;
   return str("rank ", rank, " called ", mine, ", rank ", other_rank, " ", theirs,
-             pieces ? " with other pieces" : "", ", collective ", call.sequence);
+             pieces ? " with other pieces, or on another kind of device" : "", ", collective ",
+             call.sequence);
 }
 
 }  // namespace ringlet::comm

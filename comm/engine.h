@@ -1,5 +1,5 @@
 // A collective in flight, and the interface of engines. An engine is a schedule over a transport,
-// gloo's own, NCCL's own, or one launch for ranks that share a GPU.
+// gloo's own, NCCL's own, or one launch on each GPU.
 #pragma once
 
 #include <atomic>
@@ -67,9 +67,10 @@ class Engine {
 
 /// The steps of the collective's schedule, for each of its segments.
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size);
-/// All-reduces of ranks that share a GPU, as one launch there (core/device/device_objects.h). The
-/// ranks send rank 0 their buffers, as to a peer that only reads. Rank 0 enqueues the launch that
-/// writes all of them. `timeout` limits a rank's wait for another within the launch.
+/// Collectives of ranks on GPUs that read each other's memory, as one launch on each
+/// (core/device/device_objects.h). The ranks send each other their buffers, as to peers that only
+/// read. The first rank of each GPU enqueues the launch that writes those of its ranks. `timeout`
+/// limits a rank's wait for another within the launch.
 std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
                                               Timeout timeout);
 

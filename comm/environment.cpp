@@ -1,14 +1,47 @@
 #include "ringlet/comm/environment.h"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
 
 #include "ringlet/comm/host.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 
 namespace ringlet::comm {
+
+std::string host_name() {
+  char name[256] = "?";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
+std::vector<int> affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) processors.push_back(cpu);
+  return processors;
+}
+
+std::optional<std::string> environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
 namespace {
 
 constexpr long kMost = 1'000'000;  // ranks, restarts
@@ -135,6 +168,8 @@ Environment Environment::read() {
   found.local_rank = number(names->local_rank, 0, found.local_world_size - 1).value_or(0);
   found.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, kMost).value_or(0);
   found.ranks_at_start = number("RINGLET_RANKS_AT_START", 1, kMost).value_or(0);
+  found.grace = Timeout(number("RINGLET_GRACE", 0, kMost).value_or(0));
+  found.joins = environment_variable("RINGLET_JOINS").has_value();
   found.store_in_launcher = environment_variable("RINGLET_LAUNCHER").has_value();
   if (found.world_size == 1) return found;  // no peers to find
   found.port = find_port(*names);

@@ -48,8 +48,10 @@ Algorithm GroupState::algorithm(Op op, Device device) const {
   const bool without_own =
       given == Algorithm::native && on_cpu && options.transport == TransportKind::nccl;
   if (given == Algorithm::automatic || without_own) return Algorithm::direct;
-  if (is_in_kernel(given) && (on_cpu || op != Op::all_reduce))
-    return given == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
+  const bool has_kernel =
+      op == Op::all_reduce ||
+      (given == Algorithm::in_kernel_direct && (op == Op::reduce_scatter || op == Op::all_gather));
+  if (is_in_kernel(given) && (on_cpu || !has_kernel)) return steps_of(given);
   return given;
 }
 

@@ -4,10 +4,27 @@
 #include <atomic>
 
 #include "ringlet/comm/observer.h"
+#include "ringlet/comm/types.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
+
+namespace {
+
+// Whether a kernel takes these pieces: one after another, with edges at multiples of kPieceAlign.
+bool are_for_kernels(const Pieces& pieces) {
+  std::int64_t edge = 0;
+  for (const Piece& piece : pieces) {
+    if (piece.offset != edge) return false;
+    edge += piece.count;
+    const bool is_end = edge == pieces.back().offset + pieces.back().count;
+    if (edge % kPieceAlign != 0 && !is_end) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 GroupStream::GroupStream(Device device)
     : stream(device), end(std::make_shared<StreamEvent>(device)) {
@@ -17,15 +34,22 @@ GroupStream::GroupStream(Device device)
 
 std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
                                              ReduceOp reduce, int root) const {
-  const Algorithm algorithm = this->algorithm(op, buffer.device());
-  return plan({.count = buffer.numel(),
-               .root = root,
-               .op = op,
-               .reduce = reduce,
-               .dtype = buffer.dtype(),
-               .algorithm = algorithm},
-              make_schedule(op, algorithm, member.rank, member.size, root), buffer,
-              std::move(pieces));
+  Algorithm algorithm = this->algorithm(op, buffer.device());
+  if (is_in_kernel(algorithm) && !are_for_kernels(pieces)) algorithm = steps_of(algorithm);
+  // Two ranks send each other all of a small buffer: one step, of as many bytes.
+  const bool whole = op == Op::all_reduce && algorithm == Algorithm::direct && member.size == 2 &&
+                     buffer.device().type == DeviceType::cpu &&
+                     buffer.nbytes() <= host->copies_sends();
+  if (whole) pieces.assign(2, {0, buffer.numel()});
+  return plan(
+      {.count = buffer.numel(),
+       .root = root,
+       .op = op,
+       .reduce = reduce,
+       .dtype = buffer.dtype(),
+       .algorithm = algorithm},
+      make_schedule(whole ? Op::reduce_scatter : op, algorithm, member.rank, member.size, root),
+      buffer, std::move(pieces));
 }
 
 std::shared_ptr<Collective> GroupState::plan(const Call& call, Schedule schedule,
@@ -35,10 +59,9 @@ std::shared_ptr<Collective> GroupState::plan(const Call& call, Schedule schedule
   auto collective = std::make_shared<Collective>();
   collective->observer = options.observer;
   collective->schedule = std::move(schedule);
-  constexpr std::int64_t kAlign = 16;  // whole cache lines of f32
-  collective->pieces = pieces.empty()
-                           ? even_pieces(call.count, count_pieces(collective->schedule), kAlign)
-                           : std::move(pieces);
+  collective->pieces =
+      pieces.empty() ? even_pieces(call.count, count_pieces(collective->schedule), kPieceAlign)
+                     : std::move(pieces);
   std::int64_t longest = 0;
   for (const Piece& piece : collective->pieces) longest = std::max(longest, piece.count);
   collective->segments =
@@ -84,8 +107,9 @@ std::shared_ptr<Collective> GroupState::reduce(std::shared_ptr<Collective> colle
 void GroupState::run_now(std::shared_ptr<Collective> collective) {
   {
     const std::lock_guard lock(calls);
+    const CallerRuns here;
     enter(*collective);
-    queue->push(collective, /*wakes=*/false);
+    queue->push(collective);
   }
   queue->wait(*collective);
 }
@@ -98,9 +122,11 @@ void GroupState::enter(Collective& collective) {
 
   GroupStream& stream = streams.try_emplace(device, device).first->second;
   collective.stream = &stream.stream;
-  collective.begin = std::make_shared<StreamEvent>(device);
+  const bool on_cpu = device.type == DeviceType::cpu;  // events have no effect there
+  const auto event = [&] { return on_cpu ? stream.end : std::make_shared<StreamEvent>(device); };
+  collective.begin = event();
   collective.begin->record();
-  collective.end = std::make_shared<StreamEvent>(device);
+  collective.end = event();
   if (!collective.captured) {  // captured collectives leave the stream's end unchanged
     stream.end = collective.end;
     collective.waited = waited;
@@ -109,7 +135,7 @@ void GroupState::enter(Collective& collective) {
   if (collective.writes) collective.buffer.mutable_bytes();
   collective.tensors.insert(collective.tensors.end(), {collective.buffer, collective.own});
   for (const Tensor& tensor : collective.tensors)
-    if (tensor) tensor.storage()->use_until(stream.id, collective.end);
+    if (tensor && !on_cpu) tensor.storage()->use_until(stream.id, collective.end);
 }
 
 void GroupState::run(Collective& collective) {

@@ -1,4 +1,8 @@
+#include <algorithm>
 #include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/core/base/error.h"
@@ -8,54 +12,102 @@
 namespace ringlet::comm {
 namespace {
 
+using Devices = std::vector<Device>;
+
+/// Shared by ranks that are threads. A rank writes its own elements before an exchange with each
+/// other rank, and reads theirs between that and its release.
+struct SharedByRanks {
+  explicit SharedByRanks(std::size_t size) : devices(size), own(size) {}
+  Devices devices;
+  std::vector<void*> own;
+
+  DeviceRanks& on(const Devices& of_ranks, double seconds) {
+    const std::lock_guard lock(mutex);
+    std::unique_ptr<DeviceRanks>& made = ranks[of_ranks];
+    const Device device = of_ranks.front();
+    if (!made) made = backend(device.type).make_ranks(of_ranks, seconds);
+    RINGLET_CHECK(made, "[all_reduce] ", device, " and the other ranks' devices run no ranks");
+    return *made;
+  }
+
+ private:
+  std::mutex mutex;
+  std::map<Devices, std::unique_ptr<DeviceRanks>> ranks;
+};
+
 class InKernelEngine final : public Engine {
  public:
   InKernelEngine(Transport& transport, int rank, int size, Timeout timeout)
-      : transport_(transport), rank_(rank), size_(size), timeout_(timeout) {}
+      : transport_(transport),
+        rank_(static_cast<std::size_t>(rank)),
+        size_(size),
+        timeout_(timeout) {}
 
   // The views are the peers' memory itself, which they do not touch until finish().
   void execute(const Collective& collective) override {
+    if (!shared_)
+      shared_ = std::static_pointer_cast<SharedByRanks>(transport_.shared(
+          [&] { return std::make_shared<SharedByRanks>(static_cast<std::size_t>(size_)); }));
     transport_.begin(collective.call, collective.buffer);
-    const std::size_t nbytes = collective.buffer.nbytes();
-    std::vector<Transmission> sends, receives;
-    if (rank_ != 0) sends.push_back({/*peer=*/0, 0, nbytes});
-    for (int peer = 1; rank_ == 0 && peer < size_; ++peer) receives.push_back({peer, 0, nbytes});
-    std::vector<void*> data{announced_bytes(collective.buffer)};
-    for (const std::byte* view : transport_.exchange(sends, receives, /*in_place=*/false))
-      data.push_back(const_cast<std::byte*>(view));
-    if (rank_ == 0 && nbytes > 0) reduce(collective, data);
+    shared_->devices[rank_] = collective.buffer.device();
+    shared_->own[rank_] = announced_bytes(collective.own);
+    std::vector<void*> data = exchange(collective.buffer);
+    if (collective.buffer.nbytes() > 0) run(collective, data);
     transport_.release();
     transport_.finish();
   }
 
  private:
-  /// `data[r]` is the buffer of rank r.
-  void reduce(const Collective& collective, std::span<void* const> data) {
-    const Call& call = collective.call;
-    std::vector<std::int64_t> edges{0};
-    for (const auto& [offset, count] : collective.pieces) edges.push_back(offset + count);
-    ranks_on(collective.buffer.device())
-        .all_reduce(
-            data, edges, call.dtype,
-            call.algorithm == Algorithm::in_kernel_ring ? CombineRoute::ring : CombineRoute::direct,
-            call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
-            call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0);
+  // The buffer of each rank.
+  std::vector<void*> exchange(const Tensor& buffer) {
+    std::vector<Transmission> all;
+    for (int peer = 0; peer < size_; ++peer)
+      if (peer != static_cast<int>(rank_)) all.push_back({peer, 0, buffer.nbytes()});
+    std::vector<void*> data;
+    for (const std::byte* view : transport_.exchange(all, all, /*in_place=*/false))
+      data.push_back(const_cast<std::byte*>(view));
+    data.insert(data.begin() + static_cast<std::ptrdiff_t>(rank_), announced_bytes(buffer));
+    return data;
   }
 
-  DeviceRanks& ranks_on(Device device) {
-    std::unique_ptr<DeviceRanks>& ranks = ranks_[device];
-    if (!ranks) {
-      ranks = backend(device.type).make_ranks(device, size_, seconds_of(timeout_));
-      RINGLET_CHECK(ranks, "[all_reduce] ", device, " runs no ranks by one launch");
+  // The first rank on each device launches those that share it.
+  void run(const Collective& collective, std::vector<void*> data) {
+    const Call& call = collective.call;
+    const Devices devices = shared_->devices;
+    const std::vector<void*> own = shared_->own;
+    const Device device = devices[rank_];
+    const bool launches =
+        std::ranges::find(devices, device) - devices.begin() == static_cast<std::ptrdiff_t>(rank_);
+    std::vector<std::int64_t> edges{0};
+    for (const auto& [offset, count] : collective.pieces) edges.push_back(offset + count);
+    PeerCall peers{.data = data,
+                   .edges = edges,
+                   .dtype = call.dtype,
+                   .route = call.algorithm == Algorithm::in_kernel_ring ? CombineRoute::ring
+                                                                        : CombineRoute::direct,
+                   .op = call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
+                   .scale = call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0,
+                   .reduces = call.op != Op::all_gather,
+                   .gathers = call.op != Op::reduce_scatter};
+    if (call.op == Op::reduce_scatter) peers.own = own;
+    DeviceRanks& ranks = shared_->on(devices, seconds_of(timeout_));
+    // A driver that loads a kernel may wait for the device's work, which may be a launch that waits
+    // for this rank's.
+    if (loaded_.insert({devices, call.dtype, peers.op, peers.route}).second) {
+      if (launches) ranks.load(peers, device);
+      transport_.release();
+      data = exchange(collective.buffer);
+      peers.data = data;
     }
-    return *ranks;
+    if (launches) ranks.run(peers, device);
   }
 
   Transport& transport_;
-  int rank_;
+  std::size_t rank_;
   int size_;
   Timeout timeout_;
-  std::map<Device, std::unique_ptr<DeviceRanks>> ranks_;  // in rank 0
+  std::shared_ptr<SharedByRanks> shared_;
+  std::set<std::tuple<Devices, DType, CombineOp, CombineRoute>> loaded_;
 };
 
 }  // namespace

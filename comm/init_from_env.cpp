@@ -7,12 +7,13 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
+#include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/threads/cpu_limit.h"
 #include "ringlet/core/threads/parallel.h"
+#include "ringlet/core/threads/processors.h"
 
 namespace ringlet::comm {
 namespace {
@@ -85,7 +86,7 @@ void share_processors(const Group& world) {
   set_threads_per_device(std::max(1, static_cast<int>(share + 1e-9)));
 }
 
-/// Waits for the launcher to say where the next world has its store; nothing if there is none.
+/// The port of the next world's store, once the launcher names it; nothing if the job ends.
 std::optional<int> port_after(Store& ended) {
   constexpr std::chrono::seconds kMost{60};  // the launcher answers at once, unless it is stopped
   const auto deadline = std::chrono::steady_clock::now() + kMost;
@@ -103,14 +104,47 @@ std::vector<int> numbers(const std::string& text) {
   return {std::istream_iterator<int>(words), {}};
 }
 
+/// The world that the launcher forms at the session's store; or, if a rank ends meanwhile, at the
+/// store that follows.
+std::optional<Group> formed(std::shared_ptr<Session> session, Environment environment,
+                            const GroupOptions& options) {
+  for (;;) {
+    TcpStore& store = *session->store();
+    try {
+      const Timeout patience = options.timeout + environment.grace;
+      const std::vector<int> ranks = numbers(store.get(kRanksOfWorld, patience));
+      const auto mine = std::ranges::find(ranks, environment.rank);
+      RINGLET_CHECK(mine != ranks.end(), "[group] rank ", environment.rank, " is left out");
+      return Group(std::shared_ptr<Store>(session, &store), static_cast<int>(mine - ranks.begin()),
+                   static_cast<int>(ranks.size()), options, "world", ranks);
+    } catch (const Error&) {
+      if (!store.raised()) throw;
+    }
+    const std::optional<int> port = port_after(store);
+    if (!port) return std::nullopt;
+    environment.port = *port;
+    session = std::make_shared<Session>(environment, options);
+  }
+}
+
+/// The world that this rank joins; the others keep their threads.
+Group join_world(std::shared_ptr<Session> session, const Environment& environment,
+                 const GroupOptions& options) {
+  const std::optional<Group> world = formed(std::move(session), environment, options);
+  RINGLET_CHECK(world, "[group] rank ", environment.rank, ": the job has ended before it joined");
+  if (!environment_variable("RINGLET_NUM_THREADS") && !environment_variable(kPinned))
+    set_threads_per_device(std::max(1, usable_processors() / world->size()));
+  return *world;
+}
+
 }  // namespace
 
 void record_joined(Store& store, int rank) {
+  store.add(kRanksThatJoined, 1);  // before its name: the launcher reads the name, then the count
   if (store.add(str(kRanksThatJoined, ": ", rank), 1) > 1)
     fail_input("rank ", rank,
                " joined twice: each process needs a RANK of its own, and `ringlet run",
                " --nnodes` the same --nproc-per-node on every host");
-  store.add(kRanksThatJoined, 1);
 }
 
 bool has_joined(Store& store, int rank) {
@@ -125,6 +159,7 @@ Group init_from_env(GroupOptions options) {
   RINGLET_CHECK(!called.test_and_set(),
                 "[init_from_env] called again: the world is made once, pass its Group on");
   const auto session = std::make_shared<Session>(environment, options);
+  if (environment.joins) return join_world(session, environment, options);
   Group world(std::shared_ptr<Store>(session, session->store()), environment.rank,
               environment.world_size, options);
   share_processors(world);
@@ -133,24 +168,16 @@ Group init_from_env(GroupOptions options) {
 
 std::optional<Group> regroup_from_env(const Group& world) {
   Environment environment = Environment::read();
-  if (!environment.store_in_launcher || environment.ranks_at_start == 0) return std::nullopt;
+  if (!environment.elastic()) return std::nullopt;
+  const std::optional<int> port = port_after(world.store());
+  if (!port) return std::nullopt;
+  environment.port = *port;
   const GroupOptions& options = world.options();
-  std::shared_ptr<Session> session;
-  while (const auto port = port_after(session ? *session->store() : world.store())) {
-    environment.port = *port;
-    session = std::make_shared<Session>(environment, options);
-    TcpStore& store = *session->store();
-    try {
-      const std::vector<int> ranks = numbers(store.get(kRanksOfWorld, options.timeout));
-      const auto mine = std::ranges::find(ranks, environment.rank);
-      RINGLET_CHECK(mine != ranks.end(), "[group] rank ", environment.rank, " is left out");
-      return Group(std::shared_ptr<Store>(session, &store), static_cast<int>(mine - ranks.begin()),
-                   static_cast<int>(ranks.size()), options, "world", ranks);
-    } catch (const Error&) {
-      if (!store.raised()) throw;  // otherwise one more rank has ended meanwhile
-    }
-  }
-  return std::nullopt;
+  return formed(std::make_shared<Session>(environment, options), environment, options);
+}
+
+bool rank_waits(const Group& world) {
+  return Environment::read().elastic() && world.store().add(kPortOfNextWorld, 0) > 0;
 }
 
 void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options,
@@ -159,6 +186,10 @@ void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptio
   for (;;) {
     try {
       return rank_main(world);
+    } catch (const WorldGrows&) {
+      const std::optional<Group> grown = regroups ? regroup_from_env(world) : std::nullopt;
+      if (!grown) throw;
+      world = *grown;
     } catch (const std::exception& error) {
       if (world.size() == 1) throw;
       const bool of_peer = world.store().raised();

@@ -47,11 +47,13 @@ void Launch::record(int rank, const char* what, bool is_input) const noexcept {
   try {
     // An alarm raised earlier is the cause of this rank's end, too.
     const std::string cause = of_rank(rank, what);
+    const bool is_first = store->add(kFailure, 1) == 1;  // before the alarm, by which others fail
     store->raise(cause);
     const std::string first = store->cause();  // perhaps cut
     if (is_input && !first.empty() && cause.starts_with(first)) store->add(kBadInput, 1);
-    if (store->add(kFailure, 1) == 1) store->set(kFailure, what);
+    if (is_first) store->set(kFailure, what);
   } catch (const Error&) {  // the store is full: the cause is enough
+    store->raise(of_rank(rank, what));
   }
 }
 

@@ -22,6 +22,8 @@ class LogicalSum {
   /// The sums of this device's nodes for elements [begin, begin + n), in the tree's order.
   /// `values` (n) are those of the last logical rank, and become the last node's.
   std::vector<Tensor> nodes(Tensor values, std::int64_t begin = 0) const;
+  /// The logical ranks since clear() that were added.
+  int added() const { return static_cast<int>(added_); }
   /// The next logical rank is the first.
   void clear() { added_ = waiting_ = 0; }
 

@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "ringlet/comm/types.h"
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 
-void Queue::push(std::shared_ptr<Collective> collective, bool wakes) {
+void Queue::push(std::shared_ptr<Collective> collective) {
+  const bool wakes = !CallerRuns::active();
   const std::lock_guard lock(mutex_);
   if (wakes && !thread_.joinable()) thread_ = start_thread([this] { run_all(); });
   waiting_.push_back(std::move(collective));
@@ -18,12 +20,13 @@ void Queue::wait(const Collective& collective) {
   if (!collective.done) {
     const ObservedWait observed("collectives");
     const auto start = Clock::now();
+    auto now = start;
     std::unique_lock lock(mutex_);
     while (!collective.done) {
       callers_run_ = callers_run_ || !running_;
-      run_next_or_wait(lock);
+      now = run_next_or_wait(lock, now);
     }
-    waited_time_ += Clock::now() - start;
+    waited_time_ += now - start;
   }
   if (collective.error) std::rethrow_exception(collective.error);
 }
@@ -41,7 +44,7 @@ void Queue::when_done(Collective& collective, std::function<void(std::exception_
 
 void Queue::wait_for_all() {
   std::unique_lock lock(mutex_);
-  while (!waiting_.empty() || running_) run_next_or_wait(lock);
+  while (!waiting_.empty() || running_) run_next_or_wait(lock, Clock::now());
 }
 
 bool Queue::is_idle() const {
@@ -59,23 +62,27 @@ void Queue::drain() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Queue::run_next_or_wait(std::unique_lock<std::mutex>& lock) {
-  running_ ? changed_.wait(lock) : run_next(lock);
+Queue::Clock::time_point Queue::run_next_or_wait(std::unique_lock<std::mutex>& lock,
+                                                 Clock::time_point now) {
+  if (!running_) return run_next(lock, now);
+  changed_.wait(lock);
+  return Clock::now();
 }
 
-void Queue::run_next(std::unique_lock<std::mutex>& lock) {
+Queue::Clock::time_point Queue::run_next(std::unique_lock<std::mutex>& lock,
+                                         Clock::time_point now) {
   const std::shared_ptr<Collective> next = waiting_.front();
   waiting_.pop_front();
   running_ = true;
   lock.unlock();
-  const auto start = Clock::now();
   try {
     run_(*next);
   } catch (...) {
     next->error = std::current_exception();
   }
+  const auto end = Clock::now();
   lock.lock();
-  running_time_ += Clock::now() - start;
+  running_time_ += end - now;
   running_ = false;
   ++ran_;
   next->done = true;
@@ -87,11 +94,12 @@ void Queue::run_next(std::unique_lock<std::mutex>& lock) {
     ended = nullptr;
     lock.lock();
   }
+  return end;
 }
 
 void Queue::run_all() {
   std::unique_lock lock(mutex_);
-  while (wait_for_work(lock)) run_next(lock);
+  while (wait_for_work(lock)) run_next(lock, Clock::now());
   if (!stop_) thread_.detach();  // releases its stack; nothing here is used after the lock
 }
 

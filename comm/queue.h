@@ -20,8 +20,7 @@ class Queue {
   explicit Queue(std::function<void(Collective&)> run) : run_(std::move(run)) {}
   ~Queue() { drain(); }
 
-  /// For a caller that waits next, `wakes` is false: the group's thread may sleep on.
-  void push(std::shared_ptr<Collective> collective, bool wakes = true);
+  void push(std::shared_ptr<Collective> collective);
   /// Waits until it is done, running collectives if no other thread does; rethrows its error.
   void wait(const Collective& collective);
   /// Calls `ended` with its error, or null, once it is done, on the thread that ran it; or now.
@@ -40,8 +39,9 @@ class Queue {
     const std::lock_guard lock(mutex_);
     return std::chrono::duration<double>(time).count();
   }
-  void run_next_or_wait(std::unique_lock<std::mutex>& lock);
-  void run_next(std::unique_lock<std::mutex>& lock);
+  /// They return the time of their end.
+  Clock::time_point run_next_or_wait(std::unique_lock<std::mutex>& lock, Clock::time_point now);
+  Clock::time_point run_next(std::unique_lock<std::mutex>& lock, Clock::time_point now);
   void run_all();
   bool wait_for_work(std::unique_lock<std::mutex>& lock);
 

@@ -4,8 +4,23 @@
 #include "ringlet/comm/schedule.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
+
+Pieces even_pieces(std::int64_t n, int parts, std::int64_t align) {
+  RINGLET_CHECK(n >= 0 && parts > 0 && align > 0, "[even_pieces] of ", n, " elements, ", parts,
+                " parts, edges at multiples of ", align);
+  const std::int64_t blocks = (n + align - 1) / align;
+  const auto edge = [&](int part) { return std::min(n, blocks * part / parts * align); };
+  Pieces pieces;
+  for (int part = 0; part < parts; ++part)
+    pieces.push_back({edge(part), edge(part + 1) - edge(part)});
+  return pieces;
+}
+
 namespace {
 
 Schedule both(Schedule first, const Schedule& second) {
@@ -78,7 +93,7 @@ std::vector<std::uint8_t> additions_of_nodes(int size, int leaves, std::vector<i
   std::vector<std::uint8_t> additions, of_leaves;
   for (int rank = 0; rank < size; ++rank) {
     const std::vector<LeafRange> mine = nodes_of_rank(rank, size, leaves);
-    nodes[static_cast<std::size_t>(rank)] = static_cast<int>(mine.size());
+    nodes.push_back(static_cast<int>(mine.size()));
     for (const LeafRange node : mine)
       additions.push_back(static_cast<std::uint8_t>(additions_after(node, leaves)));
   }
@@ -93,14 +108,19 @@ std::vector<std::uint8_t> additions_of_nodes(int size, int leaves, std::vector<i
 // there by the tree. Ranks have one node each, unless there are more logical ranks.
 Schedule direct_reduce_scatter(int rank, int size, int leaves, Then then = Then::add_all) {
   Step step{.then = then};
-  std::vector<int> nodes(static_cast<std::size_t>(size), 1);  // of each rank
+  std::vector<int> nodes;  // of each rank, if not one
   if (leaves > size) step.additions = additions_of_nodes(size, leaves, nodes);
-  const auto count = [&](int of) { return nodes[static_cast<std::size_t>(of)]; };
-  for (const int peer : others(rank, size)) {
+  const auto count = [&](int of) {
+    return nodes.empty() ? 1 : nodes[static_cast<std::size_t>(of)];
+  };
+  for (int distance = 1; distance < size; ++distance) {
+    const int peer = (rank + distance) % size;
     for (int node = 0; node < count(rank); ++node) step.sends.push_back({peer, peer, node});
     for (int node = 0; node < count(peer); ++node) step.receives.push_back({peer, rank, node});
   }
-  return {step};
+  Schedule schedule;
+  schedule.push_back(std::move(step));
+  return schedule;
 }
 
 // 1 step, B (n-1)/n.

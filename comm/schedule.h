@@ -55,6 +55,8 @@ Schedule make_tree_schedule(Op op, int rank, int size, int logical_ranks);
 /// The nodes of the logical ranks' tree that rank `rank` brings.
 std::vector<LeafRange> nodes_of_rank(int rank, int size, int logical_ranks);
 
+/// Where a collective cuts a tensor by itself, pieces have edges at these: cache lines of f32.
+inline constexpr std::int64_t kPieceAlign = 16;
 /// Pieces that a schedule names: at least 1.
 int count_pieces(const Schedule& schedule);
 /// A hash of the pieces and the numbers of segments and of logical ranks.

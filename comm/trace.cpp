@@ -1,6 +1,7 @@
 #include "ringlet/comm/trace.h"
 
 #include <algorithm>
+#include <bit>
 #include <iomanip>
 #include <set>
 #include <sstream>
@@ -104,61 +105,26 @@ std::vector<Move> all_moves(Op op, Algorithm algorithm, int size) {
 
 namespace {
 
-/// Sums of sources that follow each other, as a stack adds them.
-class SumStack {
- public:
-  void push(std::vector<TreeSum> sum) { sums_.push_back(std::move(sum)); }
-  /// Adds the top two `additions` times.
-  void add(int additions, int by) {
-    for (; additions > 0; --additions) {
-      const std::vector<TreeSum> right = take(), left = take();
-      RINGLET_CHECK_EQ(left[0].leaves.end, right[0].leaves.begin, "[tree] parts of a sum");
-      push({{{left[0].leaves.begin, right[0].leaves.end}, 0, by}});
-      for (const auto* part : {&left, &right})
-        for (TreeSum each : *part) {
-          ++each.depth;
-          sums_.back().push_back(each);
-        }
-    }
+/// The sum of `node`, by the definition in core/ops/sum_tree.h, before its parts.
+void add_sums(LeafRange node, int depth, int size, int logical_ranks, std::vector<TreeSum>& sums) {
+  TreeSum& sum = sums.emplace_back(TreeSum{node, depth});
+  for (int rank = 0; rank < size; ++rank) {
+    const LeafRange block = leaves_of_rank(rank, size, logical_ranks);
+    if (block.begin <= node.begin && node.end <= block.end) sum.by = rank;
   }
-  std::vector<TreeSum> take() {
-    RINGLET_CHECK(!sums_.empty(), "[tree] more additions than sums");
-    std::vector<TreeSum> top = std::move(sums_.back());
-    sums_.pop_back();
-    return top;
-  }
-
- private:
-  std::vector<std::vector<TreeSum>> sums_;
-};
-
-std::vector<TreeSum> sum_of_node(LeafRange node, int rank) {
-  SumStack stack;
-  for (int leaf = node.begin; leaf < node.end; ++leaf) {
-    stack.push({{{leaf, leaf + 1}, 0, rank}});
-    stack.add(additions_after(leaf - node.begin, node.size()), rank);
-  }
-  return stack.take();
+  if (node.size() == 1) return;
+  const int middle =
+      node.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(node.size() - 1)));
+  add_sums({node.begin, middle}, depth + 1, size, logical_ranks, sums);
+  add_sums({middle, node.end}, depth + 1, size, logical_ranks, sums);
 }
 
 }  // namespace
 
 std::vector<TreeSum> tree_sums(int size, int logical_ranks) {
-  std::vector<std::vector<TreeSum>> sources;
-  for (int rank = 0; rank < size; ++rank)
-    for (const LeafRange node : nodes_of_rank(rank, size, logical_ranks))
-      sources.push_back(sum_of_node(node, rank));
-  const Schedule schedule = make_tree_schedule(Op::reduce_scatter, 0, size, logical_ranks);
-  const std::vector<std::uint8_t>& additions = schedule.at(0).additions;
-  SumStack stack;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    stack.push(std::move(sources[i]));
-    stack.add(additions.empty()
-                  ? additions_after(static_cast<int>(i), static_cast<int>(sources.size()))
-                  : additions[i],
-              /*by=*/-1);
-  }
-  return stack.take();
+  std::vector<TreeSum> sums;
+  add_sums({0, logical_ranks}, 0, size, logical_ranks, sums);
+  return sums;
 }
 
 }  // namespace ringlet::comm

@@ -43,8 +43,7 @@ struct TreeSum {
   int by = -1;    // the rank that adds it, or has the leaf; -1: each piece's owner
 };
 
-/// Every sum that `size` ranks make, each before its two parts. Ranks add their own nodes; the
-/// additions of owners are those of make_tree_schedule.
+/// Every sum that `size` ranks make, each before its two parts.
 std::vector<TreeSum> tree_sums(int size, int logical_ranks);
 
 }  // namespace ringlet::comm

@@ -2,6 +2,8 @@
 // data is a view of the peer's bytes, read in place if the peer's memory can be accessed.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 
 #include "ringlet/comm/call.h"
@@ -54,11 +56,20 @@ class Transport {
   /// reads the buffer any more.
   virtual void abandon() noexcept = 0;
 
+  /// A step's sends of at most so many bytes, on a CPU, are copied: they may be overwritten after
+  /// exchange().
+  virtual std::size_t copies_sends() const { return 0; }
+
   /// Whether a peer has started a send that this rank has not received. Between collectives.
   virtual bool has_sent(int /*peer*/) const { return false; }
 
   /// Whether a collective can be captured: the first one makes resources, which no capture may.
   virtual bool is_ready_for_capture() const { return true; }
+
+  /// An object that the ranks of this process share; the first call makes it.
+  virtual std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make) {
+    return make();
+  }
 
   /// The transport's own collectives, the yardstick for schedules; null if there are none.
   virtual Engine* engine() { return nullptr; }

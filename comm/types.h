@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ringlet/comm/store.h"
+#include "ringlet/core/base/names.h"
 #include "ringlet/core/ops/reduce.h"
 
 namespace ringlet::comm {
@@ -26,11 +27,16 @@ enum class Op : std::uint8_t {
   all_to_all,
   send  // both ends of a transfer between two ranks
 };
+inline constexpr EnumNames<Op, 9> kOpNames{
+    "collective",
+    {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "gather", "scatter",
+     "all_to_all", "send"}};
 /// Over the same element of every rank: sum, max, or the mean of floating types.
 using ringlet::ReduceOp;
 /// `automatic` is direct. `native` is the transport's own engine (gloo, NCCL). The in_kernel_…
-/// algorithms are for ranks that are threads of one process and share a GPU. Their all-reduce is
-/// one launch, with the bits of ring or direct; other collectives use ring or direct.
+/// algorithms are for ranks that are threads of one process, on one GPU or on several with peer
+/// access. An all-reduce is one launch on each, with the bits of ring or direct, as are a
+/// reduce-scatter and an all-gather of in_kernel_direct; other collectives use ring or direct.
 enum class Algorithm : std::uint8_t {
   automatic,
   ring,
@@ -39,19 +45,29 @@ enum class Algorithm : std::uint8_t {
   in_kernel_ring,
   in_kernel_direct
 };
+inline constexpr EnumNames<Algorithm, 6> kAlgorithmNames{
+    "algorithm", {"auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"}};
+/// Whether an all-reduce of this algorithm is one launch.
+constexpr bool is_in_kernel(Algorithm algorithm) {
+  return algorithm == Algorithm::in_kernel_ring || algorithm == Algorithm::in_kernel_direct;
+}
+/// The algorithm by steps that has the bits of an in-kernel one.
+constexpr Algorithm steps_of(Algorithm in_kernel) {
+  return in_kernel == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
+}
 /// For tensors on a CPU, `automatic` is thread within one process, shm on one host, else gloo. For
 /// tensors on GPUs, it is thread within one process, else nccl. Given nccl, threads with a GPU each
 /// use it, too.
 enum class TransportKind : std::uint8_t { automatic, thread, shm, gloo, nccl };
+inline constexpr EnumNames<TransportKind, 5> kTransportNames{
+    "transport", {"auto", "thread", "shm", "gloo", "nccl"}};
 
-std::string_view name(Op op);                // "all_reduce"
-std::string_view name(Algorithm algorithm);  // "ring"
-std::string_view name(TransportKind kind);   // "shm"
-/// Whether an all-reduce of this algorithm is one launch.
-bool is_in_kernel(Algorithm algorithm);
-/// The value of this name ("auto" is automatic); throws InputError with the known names.
-Algorithm parse_algorithm(std::string_view name);
-TransportKind parse_transport(std::string_view name);
+constexpr std::string_view name(Op op) { return kOpNames(op); }
+constexpr std::string_view name(Algorithm algorithm) { return kAlgorithmNames(algorithm); }
+constexpr std::string_view name(TransportKind kind) { return kTransportNames(kind); }
+/// The value of this name; throws InputError with the known names.
+inline Algorithm parse_algorithm(std::string_view name) { return kAlgorithmNames.parse(name); }
+inline TransportKind parse_transport(std::string_view name) { return kTransportNames.parse(name); }
 
 /// Elements [offset, offset + count) of a buffer, owned by one rank.
 struct Piece {
@@ -77,6 +93,20 @@ struct GroupOptions {
   CollectiveObserver* observer = nullptr;
   /// Called with one line, on one rank, for a slow or risky setup or a store that does not answer.
   std::function<void(const std::string&)> on_note = {};
+};
+
+/// For a scope in which this thread waits for each collective right after it starts it: the group's
+/// own thread is not woken for them.
+class CallerRuns {
+ public:
+  CallerRuns() { ++scopes_; }
+  ~CallerRuns() { --scopes_; }
+  CallerRuns(const CallerRuns&) = delete;
+  CallerRuns& operator=(const CallerRuns&) = delete;
+  static bool active() { return scopes_ > 0; }
+
+ private:
+  static inline thread_local int scopes_ = 0;
 };
 
 /// Counted since the group was made.

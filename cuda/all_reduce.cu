@@ -29,7 +29,7 @@ class AllReduceBlock {
                                             int rank, int index)
       : block_(block), run_(run), rank_(rank), index_(index), signals_(block, run, rank, index) {}
 
-  /// Stops if a wait times out, on this rank or on a peer.
+  /// The whole collective. Stops if a wait times out, on this rank or on a peer.
   __device__ __forceinline__ void run() const {
     constexpr bool ring = route == CombineRoute::ring;
     const Peers readers = ring ? signals_.next() : signals_.others();
@@ -70,11 +70,14 @@ class AllReduceBlock {
   __device__ __forceinline__ bool reduce_directly() const {
     if (!signals_.wait(signals_.others(), AllReducePlan::kReady, 0, 0)) return false;
     for (std::int64_t segment = 0; segment < plan().segments; ++segment) {
-      add_all(plan().part(rank_, segment, index_));
-      signals_.raise(signals_.others(), plan().signal(segment, 1));
+      if (run_.reduces) add_all(plan().part(rank_, segment, index_));
+      if (!run_.gathers) continue;
+      if (run_.reduces) signals_.raise(signals_.others(), plan().signal(segment, 1));
       for (int i = 1; i < plan().ranks; ++i) {
         const int source = plan().around(rank_ + i);
-        if (!signals_.wait({source, 1}, plan().signal(segment, 1), 1, segment)) return false;
+        const std::uint32_t whole =
+            run_.reduces ? plan().signal(segment, 1) : AllReducePlan::kReady;
+        if (!signals_.wait({source, 1}, whole, 1, segment)) return false;
         copy(source, plan().part(source, segment, index_));
       }
     }
@@ -110,24 +113,24 @@ class AllReduceBlock {
   };
 
   template <int kWidth>
-  __device__ __forceinline__ void store_whole(std::int64_t at, Values<S, kWidth> sum) const {
+  __device__ __forceinline__ void store_whole(T* to, Values<S, kWidth> sum) const {
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) sum.of[j] = scaled(sum.of[j], static_cast<S>(run_.scale));
-    block_.store(data(rank_) + at, sum);
+    block_.store(to, sum);
   }
 
   /// The earlier sum (the left operand) plus this rank's data.
   template <class From>
   __device__ __forceinline__ void add(const From* from, const Part& part,
                                       const RingStep& step) const {
-    const T* mine = data(rank_) + part.begin;
+    T* mine = data(rank_) + part.begin;
     const auto load = [&]<int kWidth>(int k, std::int64_t i) {
       return k == 0 ? block_.template load<S, kWidth>(from + i)
                     : block_.template load<S, kWidth>(mine + i);
     };
     if (step.last)
       return each(part.count, 2, load, Combine(),
-                  [&](std::int64_t i, const auto& sum) { store_whole(part.begin + i, sum); });
+                  [&](std::int64_t i, const auto& sum) { store_whole(mine + i, sum); });
     S* to = slot(rank_, step.to_slot);
     each(part.count, 2, load, Combine(),
          [&](std::int64_t i, const auto& sum) { block_.store(to + i, sum); });
@@ -135,12 +138,13 @@ class AllReduceBlock {
 
   /// By the tree over the ranks.
   __device__ __forceinline__ void add_all(const Part& part) const {
+    T* to = static_cast<T*>(run_.view.own[rank_]) + (part.begin - plan().edge[rank_]);
     each(
         part.count, plan().ranks,
         [&]<int kWidth>(int rank, std::int64_t i) {
           return block_.template load<S, kWidth>(data(rank) + part.begin + i);
         },
-        Combine(), [&](std::int64_t i, const auto& sum) { store_whole(part.begin + i, sum); });
+        Combine(), [&](std::int64_t i, const auto& sum) { store_whole(to + i, sum); });
   }
 
   __device__ __forceinline__ void copy(int source, const Part& part) const {
@@ -167,7 +171,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     all_reduce_blocks(const __grid_constant__ AllReduceRun run) {
   const int block = static_cast<int>(blockIdx.x), blocks = run.plan.blocks;
   const DeviceBlock device;
-  AllReduceBlock<T, op, route>(device, run, block / blocks, block % blocks).run();
+  AllReduceBlock<T, op, route>(device, run, run.launched[block / blocks], block % blocks).run();
 }
 
 // ---- launchers ----------------------------------------------------------------------------
@@ -192,12 +196,12 @@ AllReduceKernel kernel_of(DType dtype, CombineOp op, CombineRoute route) {
 // Whether all data lies at multiples of 16 bytes; Error if data is not aligned to its elements.
 bool is_packed(const PeerView& view, std::size_t itemsize) {
   bool packed = true;
-  for (int rank = 0; rank < view.ranks; ++rank) {
-    RINGLET_CHECK(reinterpret_cast<std::uintptr_t>(view.data[rank]) % itemsize == 0,
-                  "[all_reduce] rank ", rank, "'s elements lie at an address that ", itemsize,
-                  " does not divide");
-    packed = packed && aligned16(view.data[rank]);
-  }
+  for (int rank = 0; rank < view.ranks; ++rank)
+    for (const void* at : {view.data[rank], view.own[rank]}) {
+      RINGLET_CHECK(reinterpret_cast<std::uintptr_t>(at) % itemsize == 0, "[all_reduce] rank ",
+                    rank, "'s elements lie at an address that ", itemsize, " does not divide");
+      packed = packed && aligned16(at);
+    }
   return packed;
 }
 
@@ -218,20 +222,36 @@ AllReducePlan plan_all_reduce(CombineRoute route, std::span<const std::int64_t> 
                          most_chunk_bytes / size);
 }
 
-void all_reduce(const PeerView& view, const AllReducePlan& plan, DType dtype, CombineOp op,
-                double scale, int launched, double seconds, Device device) {
+void all_reduce(const PeerView& view, const AllReducePlan& plan, const PeerCall& call,
+                std::span<const int> launched, double seconds, Device device) {
   RINGLET_CHECK_EQ(plan.ranks, view.ranks, "[all_reduce] ranks of the plan and the view");
-  RINGLET_CHECK(1 <= launched && launched <= view.ranks, "[all_reduce] a launch of ", launched,
-                " of ", view.ranks, " ranks");
-  RINGLET_CHECK(scale == 1 || (is_floating(dtype) && op == CombineOp::sum), "[all_reduce] scale ",
-                scale, ": only sums of floating types take one other than 1");
+  const auto count = static_cast<int>(launched.size());
+  RINGLET_CHECK(1 <= count && count <= view.ranks, "[all_reduce] a launch of ", count, " of ",
+                view.ranks, " ranks");
+  RINGLET_CHECK(call.scale == 1 || (is_floating(call.dtype) && call.op == CombineOp::sum),
+                "[all_reduce] scale ", call.scale,
+                ": only sums of floating types take one other than 1");
   RINGLET_CHECK(0 < seconds && seconds < 1e9, "[all_reduce] waits of ", seconds, " s");
+  RINGLET_CHECK((call.reduces && call.gathers) || plan.route == CombineRoute::direct,
+                "[all_reduce] half of a ring: a launch has both halves, or is direct");
   check_all_reduce(view);
   if (plan.edge[plan.ranks] == 0) return;
-  const AllReduceRun run{view, plan, is_packed(view, itemsize(dtype)), scale,
-                         static_cast<std::uint64_t>(1e9 * seconds)};
-  launch<Blocks::all_at_once>("all_reduce", device, kernel_of(dtype, op, plan.route),
-                              static_cast<unsigned>(launched * plan.blocks), kBlockThreads, 0, run);
+  AllReduceRun run{.view = view,
+                   .plan = plan,
+                   .launched = {},
+                   .packed = is_packed(view, itemsize(call.dtype)),
+                   .reduces = call.reduces,
+                   .gathers = call.gathers,
+                   .scale = call.scale,
+                   .wait_nanoseconds = static_cast<std::uint64_t>(1e9 * seconds)};
+  std::copy(launched.begin(), launched.end(), run.launched);
+  launch<Blocks::all_at_once>("all_reduce", device, kernel_of(call.dtype, call.op, plan.route),
+                              static_cast<unsigned>(count * plan.blocks), kBlockThreads, 0, run);
+}
+
+void load_all_reduce(const PeerCall& call, Device device) {
+  blocks_at_once(device, reinterpret_cast<const void*>(kernel_of(call.dtype, call.op, call.route)),
+                 kBlockThreads, 0);
 }
 
 void check_all_reduce(const PeerView& view) {

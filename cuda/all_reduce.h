@@ -1,10 +1,10 @@
-// All-reduce within a kernel: the ranks of a launch read and signal each other's memory; the host
-// takes no part between launch and end.
+// All-reduce within a kernel: ranks read and signal each other's memory, on one device or on
+// several with peer access; the host takes no part between launch and end.
 #pragma once
 
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/device.h"
-#include "ringlet/core/ops/combine.h"
+#include "ringlet/core/device/device_objects.h"
 #include "ringlet/cuda/all_reduce_plan.h"
 
 namespace ringlet::cuda {
@@ -20,18 +20,23 @@ AllReducePlan plan_all_reduce(CombineRoute route, std::span<const std::int64_t> 
 /// The most blocks for each of `ranks` in one launch, if nothing else runs on the device.
 int most_all_reduce_blocks(Device device, int ranks);
 
-/// data of every rank (n = plan.edge[ranks]) = scale * the sum, or maximum, over all ranks' data.
-/// The bits equal those of a Group's all_reduce with that algorithm on a CPU. bf16 and f16 are
-/// accumulated in f32 and rounded once. Addresses are multiples of an element's size; if those of
-/// all ranks are multiples of 16, accesses are of 16 bytes. `scale` is 1 for integers and maxima.
+/// The most blocks of one device if ranks lie on several: the others are for computation that runs
+/// beside the collective.
+inline constexpr int kMostBlocksAcross = 24;
+
+/// The collective of core/device/device_objects.h, over the data of `view` and the pieces of
+/// `plan`. The bits equal those of a Group's collective with that algorithm on a CPU. If the
+/// addresses of all ranks are multiples of 16, accesses are of 16 bytes.
 ///
-/// Enqueues ranks [0, launched) on the device's current stream: all ranks of the view, or fewer to
-/// test how their peers react. A cooperative launch: all blocks run concurrently. Error here if an
-/// earlier collective over this view failed, or if the blocks do not fit. A wait for a peer of more
-/// than `seconds` ends all ranks and leaves the data partly reduced; check_all_reduce then throws.
-/// May be captured.
-void all_reduce(const PeerView& view, const AllReducePlan& plan, DType dtype, CombineOp op,
-                double scale, int launched, double seconds, Device device);
+/// Enqueues the ranks `launched`, which lie on the device, on its current stream; the other ranks
+/// of the view are launched on theirs. A cooperative launch: all blocks run concurrently. Error
+/// here if an earlier collective over this view failed, or if the blocks do not fit. A wait for a
+/// peer of more than `seconds` ends all ranks and leaves the data partly reduced; check_all_reduce
+/// then throws.
+void all_reduce(const PeerView& view, const AllReducePlan& plan, const PeerCall& call,
+                std::span<const int> launched, double seconds, Device device);
+/// Loads the kernel of such a call.
+void load_all_reduce(const PeerCall& call, Device device);
 
 /// Throws if a wait over this view has timed out, naming ranks and step; kernels that have not run
 /// yet are not covered. After a timeout every later collective over the view fails.

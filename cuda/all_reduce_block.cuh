@@ -73,13 +73,21 @@ class DeviceBlock {
     return __syncthreads_and(i >= n || body(i));
   }
 
-  __device__ __forceinline__ static std::uint32_t acquire(const std::uint32_t* flag) {
+  /// `across`: the ranks of the flag are on several devices.
+  __device__ __forceinline__ static std::uint32_t acquire(const std::uint32_t* flag, bool across) {
     std::uint32_t value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    if (across)
+      asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    else
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
     return value;
   }
-  __device__ __forceinline__ static void release(std::uint32_t* flag, std::uint32_t value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+  __device__ __forceinline__ static void release(std::uint32_t* flag, std::uint32_t value,
+                                                 bool across) {
+    if (across)
+      asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+    else
+      asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
   }
 
   __device__ __forceinline__ static std::uint64_t now() {
@@ -164,9 +172,11 @@ class DeviceBlock {
 struct AllReduceRun {
   PeerView view;
   AllReducePlan plan;
-  bool packed;                     // every rank's data begins at a multiple of 16 bytes
-  double scale;                    // multiplies the sums
-  std::uint64_t wait_nanoseconds;  // the longest wait for a peer
+  std::uint8_t launched[kMostPeers];  // the ranks of this launch
+  bool packed;                        // every rank's data begins at a multiple of 16 bytes
+  bool reduces, gathers;              // of a ring: both
+  double scale;                       // multiplies the sums
+  std::uint64_t wait_nanoseconds;     // the longest wait for a peer
 };
 
 /// Ranks first, first + 1, …, modulo the number of ranks.
@@ -183,7 +193,7 @@ class AllReduceSignals {
         run_(run),
         rank_(rank),
         index_(index),
-        begin_(block.acquire(flag(rank, rank))) {}
+        begin_(block.acquire(flag(rank, rank), run.view.across_devices)) {}
 
   __device__ __forceinline__ Peers next() const { return {plan().around(rank_ + 1), 1}; }
   __device__ __forceinline__ Peers previous() const { return {plan().around(rank_ - 1), 1}; }
@@ -194,7 +204,8 @@ class AllReduceSignals {
   /// Signals the progress of this block to `peers`.
   __device__ __forceinline__ void raise(Peers peers, std::uint32_t signal) const {
     block_.together(peers.count, [&](int i) {
-      block_.release(flag(plan().around(peers.first + i), rank_), begin_ + signal);
+      block_.release(flag(plan().around(peers.first + i), rank_), begin_ + signal,
+                     run_.view.across_devices);
       return true;
     });
   }
@@ -230,10 +241,11 @@ class AllReduceSignals {
   __device__ __forceinline__ bool spin(const std::uint32_t* at, std::uint32_t target,
                                        const Stall& stall) const {
     constexpr unsigned kPolls = 64;
-    if (reached(block_.acquire(at), target)) return true;
+    const bool across = run_.view.across_devices;
+    if (reached(block_.acquire(at, across), target)) return true;
     const std::uint64_t begin = block_.now();
     for (unsigned polls = 1;; ++polls) {
-      if (reached(block_.acquire(at), target)) return true;
+      if (reached(block_.acquire(at, across), target)) return true;
       if (polls % kPolls != 0) continue;
       const std::uint64_t error = block_.error(run_.view.error);
       if (error == 0 && block_.now() - begin < run_.wait_nanoseconds) continue;

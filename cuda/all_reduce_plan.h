@@ -9,7 +9,8 @@
 //
 // Ring, n ranks: steps 0 to n - 2 reduce, n - 1 to 2 n - 3 gather, as in comm/schedule.cpp. A rank
 // reads from the previous rank and writes to its own memory. Direct: a rank sums its piece over all
-// ranks, then reads the sums of its peers.
+// ranks, then reads the sums of its peers. A reduce-scatter is the first half of that, an
+// all-gather the second.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +21,51 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/host_device.h"
 #include "ringlet/core/device/device_objects.h"
-#include "ringlet/cuda/peer_view.h"
 
 namespace ringlet::cuda {
+
+inline constexpr int kMostPeers = 32;
+
+struct PeerView {
+  int ranks;
+  bool across_devices;  // signals then have the scope of the system
+  /// (n) of each rank; peers read it, only the rank itself writes it.
+  void* data[kMostPeers];
+  /// Where each rank's sums of its piece go if it adds directly: their places in its data, or other
+  /// memory of its own.
+  void* own[kMostPeers];
+  /// Partial sums of each rank, with the same access: AllReducePlan::staging() elements, at
+  /// multiples of 16 bytes. Need no initialisation.
+  void* staging[kMostPeers];
+  /// (blocks, ranks): the progress of block b of each peer, raised by that peer. All 0 on all ranks
+  /// before the first collective; after that only the kernels write them. Values only grow across
+  /// collectives, so they need no reset. A rank's own column is the base that its blocks count
+  /// from.
+  std::uint32_t* flags[kMostPeers];
+  /// Host memory visible to the device; 0 until a wait times out, then the word of a Stall.
+  std::uint64_t* error;
+};
+
+/// A wait that timed out.
+struct Stall {
+  static constexpr int kEnd = 0xff;  // the step of a rank that waits for its readers at the end
+
+  int rank;
+  int peer;  // that `rank` waited for
+  int step;  // of the schedule
+  std::uint32_t segment;
+
+  /// One word, never 0; less for a wait earlier in the schedule, which is nearer to the cause.
+  RINGLET_HOST_DEVICE std::uint64_t word() const {
+    return std::uint64_t{1} << 63 | std::uint64_t{segment} << 24 |
+           static_cast<std::uint64_t>(step) << 16 | static_cast<std::uint64_t>(rank) << 8 |
+           static_cast<std::uint64_t>(peer);
+  }
+  static Stall of(std::uint64_t word) {
+    const auto byte = [&](int bit) { return static_cast<int>(word >> bit & 0xff); };
+    return {byte(8), byte(0), byte(16), static_cast<std::uint32_t>(word >> 24)};
+  }
+};
 
 /// Elements [begin, begin + count) of the data.
 struct Part {

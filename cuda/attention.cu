@@ -3,12 +3,12 @@
 #include "ringlet/core/ops/attention.h"
 
 #include "ringlet/core/device/dispatch.h"
-#include "ringlet/cuda/attention_forward.h"
+#include "ringlet/cuda/attention_forward.cuh"
 #include "ringlet/cuda/attention_forward_block.cuh"
 #include "ringlet/cuda/attention_launch.h"
-#include "ringlet/cuda/attention_rows.h"
+#include "ringlet/cuda/attention_rows.cuh"
 #include "ringlet/cuda/bad_input.h"
-#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/launch.h"
 
 namespace ringlet::cuda {
 namespace {
@@ -43,9 +43,9 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
     __syncthreads();
     return attention_forward_block(args, memory.block);
   }
-  const auto by_warp = [&](const DeviceWarp& warp, auto& own) {
+  const auto by_warp = [&](int lane, auto& own) {
     if (own.item.rows > 0 && is_for_warp(own.item))
-      attention_forward_tile<kHead>(warp, args, own.item, own.bias);
+      attention_forward_tile<kHead>(lane, args, own.item, own.bias);
   };
   with_item(args.shape, memory.warps, by_warp, grid.of_warps,
             std::int64_t{blockIdx.x} - (grid.blocks_first ? grid.blocks : 0));
@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(kWarps* kLanes)
     forward_rows(const AttentionArgs args, const BadInputReport report) {
   check_sentence(args.shape, report);
   __shared__ BiasMemory<compute_t<T>> memory[kWarps];
-  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
-    if (own.item.rows > 0) attention_forward_rows<T>(warp, args, own.item, own.bias);
+  with_item(args.shape, memory, [&](int lane, auto& own) {
+    if (own.item.rows > 0) attention_forward_rows<T>(lane, args, own.item, own.bias);
   });
 }
 

@@ -1,10 +1,9 @@
 // Backward: on tensor cores both passes in one launch, else queries and then keys. Then the
 // buckets' sums.
 #include "ringlet/core/device/dispatch.h"
-#include "ringlet/cuda/attention_backward_keys.h"
-#include "ringlet/cuda/attention_backward_queries.h"
-#include "ringlet/cuda/attention_backward_rows.h"
+#include "ringlet/cuda/attention_backward_tiles.cuh"
 #include "ringlet/cuda/attention_launch.h"
+#include "ringlet/cuda/attention_rows.cuh"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {
@@ -19,14 +18,14 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
     backward_tiles(const AttentionBackwardArgs args, const AttentionWork work,
                    const SlotRule rule) {
   __shared__ BackwardMemory<float> memory[kWarps];
-  const auto body = [&](const DeviceWarp& warp, auto& own) {
+  const auto body = [&](int lane, auto& own) {
     if (own.item.rows > 0 && !is_for_warp(own.item)) return;
     if (blockIdx.z == 0) {
-      if (own.item.rows > 0) attention_key_pass<kHead>(warp, args, own.item, own);
+      if (own.item.rows > 0) attention_key_pass<kHead>(lane, args, own.item, own);
     } else if (own.item.rows > 0) {
-      attention_query_pass<kHead>(warp, args, work, own.item, own);
+      attention_query_pass<kHead>(lane, args, work, own.item, own);
     } else if (rule.shift == kEveryTile.shift) {
-      skip_query_pass<float>(warp, work, own.item);
+      skip_query_pass<float>(lane, work, own.item);
     }
   };
   with_item(args.shape, memory, body, rule);
@@ -36,11 +35,11 @@ template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
     query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ BackwardMemory<compute_t<T>> memory[kWarps];
-  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+  with_item(args.shape, memory, [&](int lane, auto& own) {
     if (own.item.rows > 0)
-      attention_query_rows<T>(warp, args, work, own.item, own);
+      attention_query_rows<T>(lane, args, work, own.item, own);
     else
-      skip_query_pass<compute_t<T>>(warp, work, own.item);
+      skip_query_pass<compute_t<T>>(lane, work, own.item);
   });
 }
 
@@ -48,8 +47,8 @@ template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
     key_rows(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ BiasMemory<compute_t<T>> memory[kWarps];
-  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
-    if (own.item.rows > 0) attention_key_rows<T>(warp, args, work, own.item, own.bias);
+  with_item(args.shape, memory, [&](int lane, auto& own) {
+    if (own.item.rows > 0) attention_key_rows<T>(lane, args, work, own.item, own.bias);
   });
 }
 

@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "ringlet/cuda/attention_bias.h"
-#include "ringlet/cuda/attention_dropout.h"
-#include "ringlet/cuda/attention_forward.h"
+#include "ringlet/cuda/attention_forward.cuh"
+#include "ringlet/cuda/attention_plan.h"
+#include "ringlet/cuda/attention_weights.cuh"
 #include "ringlet/cuda/tile.cuh"
 
 namespace ringlet::cuda {
@@ -90,7 +90,7 @@ __device__ __forceinline__ void block_softmax(ForwardBlockLane<kHead>& s, float 
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float top = fmaxf(s.top[r], peak[r] * scale);
-    const float factor = DeviceWarp::exp2(s.top[r] - top);
+    const float factor = exp2_approx(s.top[r] - top);
     s.top[r] = top;
     s.total[r] *= factor;
 #pragma unroll
@@ -102,7 +102,7 @@ __device__ __forceinline__ void block_softmax(ForwardBlockLane<kHead>& s, float 
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     float& p = s.score[i / 8][i / 4 % 2][i % 4];
-    p = DeviceWarp::exp2(DeviceWarp::fma(p, scale, -s.top[i % 4 / 2]));
+    p = exp2_approx(fmaf(p, scale, -s.top[i % 4 / 2]));
     s.total[i % 4 / 2] += p;
   }
   // The sums are complete here, so that dropout may write P in place.
@@ -143,7 +143,7 @@ __device__ __forceinline__ void store_block_rows(ForwardBlockLane<kHead>& s,
       s.out[j][2 * r + 1] *= factor;
     }
     if (const int at = lane / 4 + 8 * r; lane % 4 == 0 && at < rows)
-      lse[at] = (s.top[r] + DeviceWarp::log2(s.total[r])) * kLn2;
+      lse[at] = (s.top[r] + ::log2f(s.total[r])) * kLn2;
   }
   const std::int64_t stride = out_stride(args.shape);
   store_rows<kHead>(static_cast<bfloat16*>(args.out) + item.out(args.shape) + row * stride, stride,

@@ -3,7 +3,6 @@
 
 #include <limits>
 
-#include "ringlet/cuda/attention_bias.h"
 #include "ringlet/cuda/attention_plan.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/types.cuh"
@@ -61,7 +60,7 @@ __device__ __forceinline__ std::int64_t sentence_of(const AttentionShape& shape,
   return first;
 }
 
-/// Calls body(warp, its memory with the item) unless the warp is beyond the last item. The lanes of
+/// Calls body(lane, its memory with the item) unless the warp is beyond the last item. The lanes of
 /// a warp stay together; blocks have no barrier. `block`: counted from the first with `rule`.
 template <class Memory, int kWarps, class Body>
 __device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&memory)[kWarps],
@@ -70,12 +69,12 @@ __device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&
   const int number = static_cast<int>(threadIdx.x) / kLanes;
   const std::int64_t slot = block * kWarps + number;
   if (slot >= attention_slots(shape, rule)) return;
-  const DeviceWarp warp{static_cast<int>(threadIdx.x) % kLanes};
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const AttentionItem item = attention_item(shape, static_cast<int>(blockIdx.y), slot,
-                                            sentence_of(shape, slot, warp.lane, rule), rule);
-  if (warp.lane == 0) memory[number].item = item;
-  warp.sync();
-  body(warp, memory[number]);
+                                            sentence_of(shape, slot, lane, rule), rule);
+  if (lane == 0) memory[number].item = item;
+  __syncwarp();
+  body(lane, memory[number]);
 }
 
 }  // namespace ringlet::cuda

@@ -4,10 +4,10 @@
 
 #include <limits>
 
-#include "ringlet/cuda/attention_bias.h"
-#include "ringlet/cuda/attention_dropout.h"
-#include "ringlet/cuda/attention_forward.h"
-#include "ringlet/cuda/attention_work.h"
+#include "ringlet/cuda/attention_forward.cuh"
+#include "ringlet/cuda/attention_plan.h"
+#include "ringlet/cuda/attention_weights.cuh"
+#include "ringlet/cuda/attention_work.cuh"
 #include "ringlet/cuda/tile.cuh"
 #include "ringlet/cuda/warp.cuh"
 

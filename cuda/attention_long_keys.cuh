@@ -56,7 +56,7 @@ __device__ __forceinline__ void weigh_keys(const LongBackward& block, const Atte
     for (int i = 0; i < 4; ++i) {
       const float b = bias[i / 2 - 2 * n - i % 2];
       score[n][i] =
-          DeviceWarp::exp2(fmaf(score[n][i], keys.scale * kLog2E, b) - (i % 2 ? both.z : both.x));
+          exp2_approx(fmaf(score[n][i], keys.scale * kLog2E, b) - (i % 2 ? both.z : both.x));
     }
   }
   if (query + kTileRows > keys.length) {

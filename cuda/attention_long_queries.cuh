@@ -48,7 +48,7 @@ __device__ __forceinline__ void weigh_queries(const LongBackward& block,
     const int n = i / 4, e = i % 2, r = i % 4 / 2;
     const float b = bias[2 * n + e - 8 * r];
     float& p = score[n][i % 4];
-    p = DeviceWarp::exp2(fmaf(p, queries.scale * kLog2E, b) - own.lse[r]);
+    p = exp2_approx(fmaf(p, queries.scale * kLog2E, b) - own.lse[r]);
   }
   if (key + kTileRows > queries.attended || queries.rows < kTileRows) {
 #pragma unroll
@@ -163,7 +163,7 @@ __device__ __forceinline__ void store_bias(BiasSums& sums, float* buckets,
     sums.by_distance[kMiddle - kFar] += left;
     sums.by_distance[kMiddle + kFar] += right;
   }
-  store_buckets(DeviceWarp{lane}, buckets, sums.by_distance, {-kMiddle, kMiddle});
+  store_buckets(lane, buckets, sums.by_distance, {-kMiddle, kMiddle});
 }
 
 /// `buckets`: of the tile's first 16 queries; null if the bias needs no gradient.

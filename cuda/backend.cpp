@@ -2,24 +2,77 @@
 #include "ringlet/core/device/backend.h"
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/cuda/bad_input.h"
+#include "ringlet/cuda/caching_allocator.h"
 #include "ringlet/cuda/check.h"
-#include "ringlet/cuda/device_memory.h"
-#include "ringlet/cuda/device_stream.h"
-#include "ringlet/cuda/device_time.h"
 #include "ringlet/cuda/graph.h"
-#include "ringlet/cuda/peer_access.h"
-#include "ringlet/cuda/register.h"
-#include "ringlet/cuda/release_order.h"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/peer_ranks.h"
+#include "ringlet/cuda/staging.h"
 #include "ringlet/cuda/stream.h"
-#include "ringlet/cuda/virtual_ranks.h"
 #include "ringlet/cuda/workspace.h"
+
+namespace ringlet::cuda {
+namespace {
+
+class DeviceSegments final : public SegmentSource {
+ public:
+  explicit DeviceSegments(Device device) : device_(device) {}
+  std::byte* take(std::size_t nbytes) override {
+    const DeviceGuard guard(device_);
+    const BesideCapture beside;
+    void* data = nullptr;
+    const cudaError_t status = cudaMalloc(&data, nbytes);
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());
+      return nullptr;
+    }
+    RINGLET_CUDA(status);
+    return static_cast<std::byte*>(data);
+  }
+  void give_back(std::byte* segment) override {
+    const DeviceGuard guard(device_);
+    RINGLET_CUDA(cudaFree(segment));  // synchronises with the device
+  }
+  std::string situation() const override {
+    const DeviceGuard guard(device_);
+    const BesideCapture beside;
+    std::size_t free = 0, total = 0;
+    RINGLET_CUDA(cudaMemGetInfo(&free, &total));
+    return str("the device has ", free, " free of ", total);
+  }
+
+ private:
+  Device device_;
+};
+
+/// Whether each block has a separate allocation (RINGLET_CUDA_EXACT), for compute-sanitizer.
+inline bool blocks_are_exact() { return std::getenv("RINGLET_CUDA_EXACT") != nullptr; }
+
+/// State of one device: its memory, the pinned memory for copies and the current capture.
+struct DeviceMemory {
+  explicit DeviceMemory(Device device)
+      : segments(device), allocator(device, segments, blocks_are_exact()), downloads(device) {}
+
+  DeviceSegments segments;
+  CachingAllocator allocator;
+  Downloads downloads;
+  std::once_flag staging_made;
+  std::unique_ptr<Staging> staging;
+  std::mutex capture_mutex;
+  std::unique_ptr<DeviceCapture> capture;
+};
+
+}  // namespace
+}  // namespace ringlet::cuda
 
 namespace ringlet {
 namespace {
@@ -114,13 +167,13 @@ class CudaBackend final : public DeviceBackend {
   bool is_captured(Device device) override {
     return cuda::is_capturing(cuda::current_stream(device));
   }
-  std::unique_ptr<DeviceRanks> make_ranks(Device device, int ranks, double seconds) override {
-    return std::make_unique<cuda::VirtualRanks>(device, ranks,
-                                                cuda::VirtualRanksOptions{.seconds = seconds});
+  std::unique_ptr<DeviceRanks> make_ranks(std::span<const Device> of_ranks,
+                                          double seconds) override {
+    return std::make_unique<cuda::PeerRanks>(of_ranks, cuda::PeerRanksOptions{.seconds = seconds});
   }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
-  void count_sidecar(Device device, const MemoryBlock&, std::ptrdiff_t nbytes) override {
-    of(device).allocator.count_sidecar(nbytes);
+  void count_sidecar(Device device, const MemoryBlock& block, std::ptrdiff_t nbytes) override {
+    of(device).allocator.count_sidecar(block, nbytes);
   }
   void reset_peak(Device device) override { of(device).allocator.reset_peak(); }
   void set_limit(Device device, std::size_t nbytes) override {
@@ -209,6 +262,8 @@ class CudaBackend final : public DeviceBackend {
 };
 
 }  // namespace
+
+void cuda::register_kernels() { RINGLET_KERNEL_FAMILIES(RINGLET_CALL_FAMILY) }
 
 void register_cuda() {
   // Never destroyed: tensors with static storage may outlive every other object.

@@ -7,7 +7,6 @@
 
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/graph.h"
-#include "ringlet/cuda/pinned.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {

@@ -1,6 +1,5 @@
-// The bookkeeping of device memory, without a device. Blocks are cut from segments and return to
-// the stream that they were made for; a stream runs in order, so reuse needs no wait. The source
-// allocates the segments.
+// The memory of a GPU, without the GPU. Blocks return to the stream that they were made for; a
+// stream runs in order, so reuse needs no wait. The source allocates the segments.
 //
 // Captured work keeps the addresses that it was captured with. Its blocks come from segments that
 // all graphs of a device share: graphs run sequentially, so each may use all of it. Block sizes are
@@ -12,17 +11,45 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/device/backend.h"
-#include "ringlet/core/device/memory.h"
-#include "ringlet/cuda/chunks.h"
-#include "ringlet/cuda/segment_source.h"
+#include "ringlet/core/device/chunk_allocator.h"
 
 namespace ringlet::cuda {
 
-class CachingAllocator {
+/// Allocates and frees whole segments.
+class SegmentSource {
+ public:
+  virtual ~SegmentSource() = default;
+  /// Null if there is no memory.
+  virtual std::byte* take(std::size_t nbytes) = 0;
+  /// Waits for all work enqueued on the device so far.
+  virtual void give_back(std::byte* segment) = 0;
+  /// Text for an out-of-memory error: the memory that the device has.
+  virtual std::string situation() const = 0;
+};
+
+enum class ReleaseOrder {
+  at_once,        // later work on the owner's stream is ordered after the use
+  behind_event,   // the owner's stream waits for an event of the user's
+  behind_capture  // not before the current capture has ended
+};
+
+/// `of_graphs`: the block was made in a capture. An event of a capturing stream is a node of the
+/// graph and no point in time. A stream outside that waited for it would join the capture, which
+/// then could not end. In reverse, a capturing stream cannot wait for an event outside. Between two
+/// streams of one capture an event is an edge. It orders the memory of graphs, but not the use of
+/// other memory before the capture.
+constexpr ReleaseOrder release_order(bool same_stream, bool user_is_captured,
+                                     bool owner_is_captured, bool of_graphs) {
+  if (same_stream) return ReleaseOrder::at_once;
+  if (user_is_captured != owner_is_captured) return ReleaseOrder::behind_capture;
+  return user_is_captured && !of_graphs ? ReleaseOrder::behind_capture : ReleaseOrder::behind_event;
+}
+
+class CachingAllocator final : public ChunkAllocator {
  public:
   using Stream = const void*;
   static constexpr std::size_t kAlignment = 512, kOne = 1;
@@ -37,27 +64,21 @@ class CachingAllocator {
   /// `exact`: every block is a separate segment and is freed immediately, so that tools detect
   /// accesses beyond its end.
   CachingAllocator(Device device, SegmentSource& source, bool exact = false)
-      : device_(device), source_(source), exact_(exact) {}
+      : ChunkAllocator(device), source_(source), exact_(exact) {}
 
   /// At least `nbytes`, for work on `stream`. Error if the limit or the device's memory is
   /// exceeded.
   MemoryBlock allocate(std::size_t nbytes, Stream stream) {
     const std::size_t wanted = up_to(std::max(nbytes, kOne), exact_ ? kOne : kAlignment);
     const std::lock_guard lock(mutex_);
-    check_limit(device_, wanted, stats_);
     const bool captured = captures(stream);
     const ChunkPool pool{stream, wanted <= kSmall && !captured, captured};
-    Chunk* chunk = chunks_.take(pool, wanted);
-    if (!chunk) chunk = add_segment(pool, wanted);
     // The rest of a large chunk must be worth keeping.
-    if (chunk->nbytes - wanted >= (pool.small || pool.graphs ? kAlignment : kSmall + 1))
-      chunks_.split(chunk, wanted);
+    Chunk* chunk =
+        ChunkAllocator::allocate(pool, wanted, pool.small || pool.graphs ? kAlignment : kSmall + 1);
     chunk->capture = pool.graphs ? capture_.number : 0;
-    if (pool.graphs) capture_.live += chunk->nbytes;
-    stats_.allocated += chunk->nbytes;
-    stats_.peak = std::max(stats_.peak, stats_.allocated);
-    ++stats_.allocations;
-    return {chunk->data, chunk->nbytes, -1, 0, chunk};
+    if (pool.graphs) capture_.live += chunk->block.nbytes;
+    return chunk->block;
   }
 
   /// The stream that the block is free for once it is released.
@@ -68,9 +89,9 @@ class CachingAllocator {
   void release(const MemoryBlock& block) {
     const std::lock_guard lock(mutex_);
     Chunk* chunk = chunk_of(block);
-    stats_.allocated -= chunk->nbytes;
-    if (chunk->capture != 0 && chunk->capture == capture_.number) capture_.live -= chunk->nbytes;
-    chunks_.put_back(chunk);
+    if (chunk->capture != 0 && chunk->capture == capture_.number)
+      capture_.live -= chunk->block.nbytes;
+    ChunkAllocator::release(chunk);
     if (exact_) give_back_unused();
   }
 
@@ -104,25 +125,6 @@ class CachingAllocator {
     give_back_unused();
   }
 
-  MemoryStats stats() const {
-    const std::lock_guard lock(mutex_);
-    return stats_;
-  }
-  void count_sidecar(std::ptrdiff_t nbytes) {
-    const std::lock_guard lock(mutex_);
-    stats_.sidecars += static_cast<std::size_t>(nbytes);
-    stats_.sidecars_peak = std::max(stats_.sidecars_peak, stats_.sidecars);
-  }
-  void reset_peak() {
-    const std::lock_guard lock(mutex_);
-    stats_.peak = stats_.allocated;
-    stats_.sidecars_peak = stats_.sidecars;
-  }
-  void set_limit(std::size_t nbytes) {
-    const std::lock_guard lock(mutex_);
-    stats_.limit = nbytes;
-  }
-
  private:
   struct CaptureState {
     Stream stream = nullptr;  // null: nothing is captured
@@ -132,16 +134,10 @@ class CachingAllocator {
     std::size_t live = 0;      // bytes of its blocks that are in use
   };
 
-  static std::size_t up_to(std::size_t nbytes, std::size_t step) {
-    if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
-    return (nbytes + step - 1) / step * step;
-  }
   static std::size_t segment_for(const ChunkPool& pool, std::size_t wanted) {
     if (pool.small) return kSmallSegment;
     return wanted <= kMiddle ? kMiddleSegment : up_to(wanted, kLargeStep);
   }
-  static Chunk* chunk_of(const MemoryBlock& block) { return static_cast<Chunk*>(block.owner); }
-
   bool captures(Stream stream) const {
     return stream && (stream == capture_.stream || stream == capture_.branch) &&
            capture_.thread == std::this_thread::get_id();
@@ -151,37 +147,27 @@ class CachingAllocator {
     graphs_ += difference;
   }
 
-  Chunk* add_segment(const ChunkPool& pool, std::size_t wanted) {
+  MemoryBlock make_segment(const ChunkPool& pool, std::size_t wanted) override {
     const std::size_t nbytes = exact_ ? wanted : segment_for(pool, wanted);
     std::byte* data = source_.take(nbytes);
     if (!data) give_back_unused(), data = source_.take(nbytes);
     if (!data)
       fail("[allocate] ", wanted, " bytes on ", device_, ": out of memory, ", stats_.allocated,
            " are in use and ", stats_.reserved, " held by this process; ", source_.situation());
-    stats_.reserved += nbytes;
-    if (pool.graphs) stats_.graphs += nbytes;
-    ++stats_.system_allocations;
-    return chunks_.add(pool, data, nbytes);
+    return {data, nbytes};
   }
 
   // Freeing synchronises with the device, which breaks a capture.
   void give_back_unused() {
     if (capture_.stream) return;
-    chunks_.drop_free_segments(graphs_ == 0, [&](const Chunk& chunk) {
-      source_.give_back(chunk.data);
-      stats_.reserved -= chunk.nbytes;
-      if (chunk.pool.graphs) stats_.graphs -= chunk.nbytes;
-    });
+    drop_free_segments(graphs_ == 0,
+                       [&](const MemoryBlock& segment) { source_.give_back(segment.data); });
   }
 
-  Device device_;
   SegmentSource& source_;
   bool exact_;
-  mutable std::mutex mutex_;
-  Chunks chunks_;
   CaptureState capture_;
   std::ptrdiff_t graphs_ = 0;
-  MemoryStats stats_;
 };
 
 }  // namespace ringlet::cuda

@@ -3,8 +3,7 @@
 
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/combine.cuh"
-#include "ringlet/cuda/packs.h"
-#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {

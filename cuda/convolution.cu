@@ -5,8 +5,8 @@
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/convolution_plan.h"
 #include "ringlet/cuda/convolution_tile.h"
+#include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/reduce.cuh"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
 #include "ringlet/cuda/workspace.h"
 

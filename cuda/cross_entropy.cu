@@ -2,8 +2,8 @@
 
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/bad_input.h"
-#include "ringlet/cuda/register.h"
-#include "ringlet/cuda/softmax_rows.cuh"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/rows.cuh"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {

@@ -1,7 +1,6 @@
-#include "ringlet/cuda/device_time.h"
+#include "ringlet/cuda/stream.h"
 
 #include "ringlet/cuda/launch.h"
-#include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
 namespace {

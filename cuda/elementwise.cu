@@ -3,9 +3,9 @@
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/cuda/gelu.h"
-#include "ringlet/cuda/packs.h"
-#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/strided.h"
+#include "ringlet/cuda/types.cuh"
 #include "ringlet/cuda/words.h"
 
 namespace ringlet::cuda {

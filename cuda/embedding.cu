@@ -4,11 +4,10 @@
 
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/bad_input.h"
-#include "ringlet/cuda/embedding_runs.h"
+#include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/normalize_rows.cuh"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/rows.cuh"
-#include "ringlet/cuda/sort.h"
+#include "ringlet/cuda/sorted_runs.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {

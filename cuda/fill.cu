@@ -5,7 +5,6 @@
 #include "ringlet/core/base/convert.h"
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/launch.h"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
 
 namespace ringlet::cuda {

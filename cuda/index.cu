@@ -1,9 +1,7 @@
 #include "ringlet/core/ops/index.h"
 
 #include "ringlet/core/ops/permutation.h"
-#include "ringlet/cuda/index_view.h"
 #include "ringlet/cuda/launch.h"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/scatter_places.h"
 #include "ringlet/cuda/strided.h"
 #include "ringlet/cuda/words.h"

@@ -9,7 +9,7 @@
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/driver_release.h"
-#include "ringlet/cuda/nccl_library.h"
+#include "ringlet/cuda/shared_library.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {

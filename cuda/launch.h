@@ -7,12 +7,17 @@
 #include <cstdint>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/kernel_families.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/pack.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
 
-// The name of a launched kernel and the line of the launch.
+// The families of kernels: each is defined in the file of its name.
+RINGLET_KERNEL_FAMILIES(RINGLET_DECLARE_FAMILY)
+/// Fills the kernel tables.
+void register_kernels();
 
 /// A kernel's name, with the file and the line of the caller. By builtins, because clang 14 has no
 /// std::source_location.
@@ -40,6 +45,19 @@ inline constexpr std::size_t kSharedWithoutAsking = 48 << 10;
 inline unsigned grid_for(std::int64_t n, std::int64_t per_block = kThreads) {
   const std::int64_t blocks = n / per_block + (n % per_block != 0);
   return static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
+}
+
+/// The number of leading elements, of n, that are moved in whole packs of kPack<T>: 0 unless all
+/// pointers are aligned.
+template <class T, class... Pointers>
+std::int64_t in_packs(std::int64_t n, const Pointers*... pointers) {
+  return aligned16(pointers...) ? n - n % kPack<T> : 0;
+}
+
+/// Blocks for `packed` elements in packs; for all n single elements if `packed` is 0.
+template <class T>
+unsigned grid_of_packs(std::int64_t n, std::int64_t packed) {
+  return grid_for(packed > 0 ? packed / kPack<T> : n);
 }
 
 #if defined(__CUDACC__)

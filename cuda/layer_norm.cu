@@ -1,9 +1,9 @@
 #include "ringlet/core/ops/layer_norm.h"
 
 #include "ringlet/core/device/dispatch.h"
+#include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/layer_norm_backward.cuh"
 #include "ringlet/cuda/normalize_rows.cuh"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {

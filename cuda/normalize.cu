@@ -1,8 +1,8 @@
 #include "ringlet/core/ops/normalize.h"
 
 #include "ringlet/core/device/dispatch.h"
-#include "ringlet/cuda/dot.cuh"
-#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/reduce.cuh"
 
 namespace ringlet::cuda {
 namespace {

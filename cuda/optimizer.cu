@@ -4,10 +4,9 @@
 #include "ringlet/core/ops/clip.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/optimizer_step.h"
+#include "ringlet/cuda/pack.h"
 #include "ringlet/cuda/reduce.cuh"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
-#include "ringlet/cuda/vector_span.h"
 
 namespace ringlet::cuda {
 

@@ -6,7 +6,7 @@
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/core/ops/bad_input.h"
 #include "ringlet/cuda/bad_input.h"
-#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/rows.cuh"
 
 namespace ringlet::cuda {

@@ -3,15 +3,40 @@
 
 #include <cublasLt.h>
 
+#include <cstddef>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "ringlet/core/device/device.h"
 #include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/matmul_plan.h"
-#include "ringlet/cuda/product_table.h"
 
 namespace ringlet::cuda {
+
+// Algorithms of products that bench/tune_products measured to be faster than cuBLASLt's first
+// choice. Nothing is measured while a model trains: ranks with equal GPUs and libraries choose
+// alike, so their bits are equal.
+
+/// A row of product_table.inc.
+struct TunedProduct {
+  std::string_view gpu;            // cudaDeviceProp's name
+  std::size_t cublas;              // cublasLtGetVersion()
+  std::string_view product;        // product_name()
+  cublasLtMatmulAlgo_t algorithm;  // cuBLASLt's own words, valid for this version only
+};
+
+/// Algorithms by product, of one GPU and one version.
+using TunedAlgorithms = std::map<std::string_view, cublasLtMatmulAlgo_t>;
+
+TunedAlgorithms tuned_for(std::span<const TunedProduct> rows, std::string_view gpu,
+                          std::size_t cublas);
+
+/// The rows of product_table.inc for this device and the loaded library.
+const TunedAlgorithms& tuned_algorithms(Device device);
 
 /// The key of a product: products with equal keys share an algorithm.
 struct ProductKey {
@@ -60,5 +85,9 @@ class ProductDescriptors {
   CublasLtOwner<cublasLtMatrixLayout_t> right_;
   CublasLtOwner<cublasLtMatrixLayout_t> out_;
 };
+
+/// Enqueues the product on the thread's stream of the device. If the library has no algorithm for
+/// it: false and no work if it has an epilogue, else Error.
+bool run_product(const MatmulPlan& plan, const ProductPointers& at, Device device);
 
 }  // namespace ringlet::cuda

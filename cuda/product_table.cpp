@@ -1,4 +1,4 @@
-#include "ringlet/cuda/product_table.h"
+#include "ringlet/cuda/product_algorithm.h"
 
 #include <cuda_runtime_api.h>
 

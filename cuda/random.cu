@@ -5,7 +5,6 @@
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/divider.h"
 #include "ringlet/cuda/launch.h"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/row_dropout.h"
 #include "ringlet/cuda/types.cuh"
 

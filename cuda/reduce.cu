@@ -2,9 +2,9 @@
 
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/divider.h"
+#include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/reduce.cuh"
 #include "ringlet/cuda/reduce_plan.h"
-#include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
 #include "ringlet/cuda/workspace.h"
 

@@ -6,7 +6,7 @@
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/scatter_places.h"
-#include "ringlet/cuda/sort.h"
+#include "ringlet/cuda/sorted_runs.h"
 #include "ringlet/cuda/types.cuh"
 #include "ringlet/cuda/workspace.h"
 

@@ -2,12 +2,27 @@
 // inner). They are sorted by that place, stably, so that a place's run is in the source's order.
 #pragma once
 
+#include <cstdint>
+
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/base/host_device.h"
 #include "ringlet/core/ops/index.h"
 #include "ringlet/cuda/divider.h"
-#include "ringlet/cuda/embedding_runs.h"
-#include "ringlet/cuda/index_view.h"
+#include "ringlet/cuda/sorted_runs.h"
 
 namespace ringlet::cuda {
+
+/// Indices of i32 or i64.
+struct IndexView {
+  const void* data;
+  bool wide;  // i64, else i32
+
+  IndexView(const void* index, DType dtype) : data(index), wide(dtype == DType::i64) {}
+  RINGLET_HOST_DEVICE std::int64_t operator[](std::int64_t at) const {
+    return wide ? static_cast<const std::int64_t*>(data)[at]
+                : static_cast<const std::int32_t*>(data)[at];
+  }
+};
 
 /// The kernel of scatter_add_, for use inside other ops. Sums are in the source's order, rounded
 /// after each addition; an index out of range adds nothing.

@@ -1,6 +1,7 @@
 // A library that is loaded at first use: programs that never use it need not load or install it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace ringlet::cuda {
@@ -24,5 +25,20 @@ class SharedLibrary {
   const char* tag_;
   void* library_ = nullptr;  // loaded until the process exits
 };
+
+/// NCCL's library and its version. Its functions are in comm/transports/nccl_communicator.h.
+struct NcclLibrary {
+  SharedLibrary file;
+  std::size_t version;
+};
+
+/// The first call searches the library. Error if there is none.
+const NcclLibrary& open_nccl();
+
+/// Error if collectives do not work with this version (NCCL's version code).
+void check_nccl_version(std::size_t version);
+
+/// "2.28.9" for 22809, the version code of cuBLAS and NCCL.
+std::string dotted(std::size_t version);
 
 }  // namespace ringlet::cuda

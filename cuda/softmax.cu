@@ -1,8 +1,8 @@
 #include "ringlet/core/ops/softmax.h"
 
 #include "ringlet/core/device/dispatch.h"
-#include "ringlet/cuda/register.h"
-#include "ringlet/cuda/softmax_rows.cuh"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/rows.cuh"
 
 namespace ringlet::cuda {
 namespace {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cuda/build_settings.h"
 #include "ringlet/core/base/error.h"
@@ -156,6 +157,19 @@ float Event::milliseconds_since(const Event& start) const {
   return milliseconds;
 }
 
+std::byte* allocate_pinned(Device device, std::size_t nbytes) {
+  const DeviceGuard guard(device);
+  void* data = nullptr;
+  const cudaError_t status = cudaHostAlloc(&data, nbytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());  // otherwise the next check would report it again
+    fail("[allocate] ", nbytes, " bytes of pinned host memory for ", device,
+         ": out of memory; the host is full, or a limit is on what may be locked (ulimit -l)");
+  }
+  RINGLET_CUDA(status);
+  return static_cast<std::byte*>(data);
+}
+
 cudaStream_t current_stream(Device device) {
   RINGLET_CHECK(device.type == DeviceType::cuda && device.index < device_count(),
                 "there is no device ", device);
@@ -165,6 +179,105 @@ cudaStream_t current_stream(Device device) {
 
 cudaStream_t set_stream(Device device, cudaStream_t stream) {
   return std::exchange(chosen_streams[static_cast<std::size_t>(device.index)], stream);
+}
+
+namespace {
+
+// Caches unused streams. The allocator's blocks belong to a stream until the program exits, and
+// work of a stream's last user may be in flight.
+class StreamPool {
+ public:
+  Stream take(Device device, StreamPriority priority) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(free_.begin(), free_.end(), [&](const Stream& stream) {
+      return stream.device() == device && stream.priority() == priority;
+    });
+    if (found == free_.end()) return Stream(device, priority);
+    Stream stream = std::move(*found);
+    free_.erase(found);
+    return stream;
+  }
+  void put_back(Stream stream) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(stream));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Stream> free_;
+};
+
+// Never destroyed: the driver may be unloaded first.
+StreamPool& pool() {
+  static auto* const streams = new StreamPool;
+  return *streams;
+}
+
+class PooledStream final : public DeviceStream {
+ public:
+  PooledStream(Device device, StreamPriority priority) : stream_(pool().take(device, priority)) {}
+  ~PooledStream() override { pool().put_back(std::move(stream_)); }
+  PooledStream(const PooledStream&) = delete;
+  PooledStream& operator=(const PooledStream&) = delete;
+
+  const void* enter() override { return set_stream(stream_.device(), stream_.get()); }
+  void leave(const void* before) override {
+    set_stream(stream_.device(), static_cast<cudaStream_t>(const_cast<void*>(before)));
+  }
+
+ private:
+  Stream stream_;
+};
+
+class OwnEvent final : public DeviceEvent {
+ public:
+  explicit OwnEvent(Device device) : device_(device), event_(device) {}
+  void record() override { event_.record(current_stream(device_)); }
+  void make_wait(Device waiting) override { event_.make_wait(current_stream(waiting)); }
+  bool done() override { return event_.done(); }
+
+ private:
+  Device device_;
+  Event event_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceStream> make_stream(Device device, StreamPriority priority) {
+  return std::make_unique<PooledStream>(device, priority);
+}
+std::unique_ptr<DeviceEvent> make_event(Device device) {
+  return std::make_unique<OwnEvent>(device);
+}
+
+namespace {
+
+bool enable(Device to, Device from) {
+  int can = 0;
+  RINGLET_CUDA(cudaDeviceCanAccessPeer(&can, to.index, from.index));
+  if (!can) return false;
+  const DeviceGuard guard(to);
+  const cudaError_t status = cudaDeviceEnablePeerAccess(from.index, 0);
+  if (status == cudaErrorPeerAccessAlreadyEnabled) {
+    static_cast<void>(cudaGetLastError());  // another library has enabled it
+    return true;
+  }
+  RINGLET_CUDA(status);
+  return true;
+}
+
+struct Way {
+  std::once_flag asked;
+  bool direct = false;
+};
+
+}  // namespace
+
+bool enable_peer_access(Device to, Device from) {
+  static auto* const ways = new std::array<std::array<Way, kMostDevices>, kMostDevices>;
+  Way& way = (*ways)[static_cast<std::size_t>(to.index)][static_cast<std::size_t>(from.index)];
+  std::call_once(way.asked, [&] { way.direct = enable(to, from); });
+  return way.direct;
 }
 
 }  // namespace ringlet::cuda

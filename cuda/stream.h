@@ -4,9 +4,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <string>
 
+#include "ringlet/core/device/device.h"
 #include "ringlet/core/device/device_objects.h"
+#include "ringlet/core/device/device_time.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::cuda {
 
@@ -75,5 +79,19 @@ class Event {
 cudaStream_t current_stream(Device device);
 /// Replaces it by `stream`, null: the device's one; returns the previous argument.
 cudaStream_t set_stream(Device device, cudaStream_t stream);
+
+std::unique_ptr<DeviceStream> make_stream(Device device, StreamPriority priority);
+std::unique_ptr<DeviceEvent> make_event(Device device);
+
+std::unique_ptr<DeviceTime> device_time(Device device);
+void hold(Device device, double seconds);
+
+/// After the first call, copies from `from` to `to` use the direct link between them, if there is
+/// one. Otherwise false: cudaMemcpyPeerAsync then stages copies through host memory of the driver.
+bool enable_peer_access(Device to, Device from);
+
+/// Pinned for every device. Error, with the size, if the host has no such memory left. Free with
+/// cudaFreeHost.
+std::byte* allocate_pinned(Device device, std::size_t nbytes);
 
 }  // namespace ringlet::cuda

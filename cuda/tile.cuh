@@ -6,9 +6,8 @@
 
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/base/host_device.h"
-#include "ringlet/cuda/attention_tile.h"
+#include "ringlet/cuda/attention_tile.cuh"
 #include "ringlet/cuda/warp.cuh"
-#include "ringlet/cuda/warp.h"
 
 namespace ringlet::cuda {
 
@@ -54,15 +53,6 @@ __device__ __forceinline__ Words<4> load_matrices(std::uint32_t row) {
                  : "r"(row)
                  : "memory");
   return to;
-}
-
-/// c += a b; warp.h has the layout.
-__device__ __forceinline__ void multiply(float (&c)[4], const Words<4>& a, std::uint32_t b0,
-                                         std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b0), "r"(b1));
 }
 
 /// c = a b.
@@ -161,8 +151,8 @@ __device__ __forceinline__ void multiply_columns(float (&c)[kHead / 8][4], const
 
 /// Two products as operand a across their 16 columns.
 __device__ __forceinline__ Words<4> pack_products(const float (&c)[2][4]) {
-  return {{DeviceWarp::pack(c[0][0], c[0][1]), DeviceWarp::pack(c[0][2], c[0][3]),
-           DeviceWarp::pack(c[1][0], c[1][1]), DeviceWarp::pack(c[1][2], c[1][3])}};
+  return {{pack_pair(c[0][0], c[0][1]), pack_pair(c[0][2], c[0][3]), pack_pair(c[1][0], c[1][1]),
+           pack_pair(c[1][2], c[1][3])}};
 }
 
 /// Stores the first `rows` of a warp's 16 rows, times factor, through memory for 16 rows that this
@@ -179,7 +169,7 @@ __device__ __forceinline__ void store_rows(bfloat16* to, std::int64_t elements, 
     for (int r = 0; r < 2; ++r)
       *reinterpret_cast<std::uint32_t*>(memory + tile_byte<kHead>(stride * g + further * r, j) +
                                         4 * t) =
-          DeviceWarp::pack(sums[j][2 * r] * factor, sums[j][2 * r + 1] * factor);
+          pack_pair(sums[j][2 * r] * factor, sums[j][2 * r + 1] * factor);
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < 16 * kChunks / kLanes; ++i) {

@@ -28,6 +28,14 @@ std::string SentenceConfig::prompt(const std::optional<std::string>& name) const
              names.empty() ? "none: the folder has no prompts" : "one of " + names);
 }
 
+void check_similarity_fn_name(const std::string& name, const std::string& where) {
+  constexpr std::array<std::string_view, 4> kSimilarities{"cosine", "dot", "euclidean",
+                                                          "manhattan"};
+  if (std::ranges::count(kSimilarities, name) == 0)
+    fail_input(where, "similarity_fn_name ", quote(name), " is not supported; expected ",
+               list_names(kSimilarities));
+}
+
 SentenceConfig read_sentence_config(const std::filesystem::path& folder, Notes& notes) {
   const std::filesystem::path path = folder / kSentenceConfigFile;
   SentenceConfig config;
@@ -40,11 +48,7 @@ SentenceConfig read_sentence_config(const std::filesystem::path& folder, Notes& 
       config.prompts[name] = prompts.get_or(name, "");
   }
   config.similarity_fn_name = j.get_or("similarity_fn_name", config.similarity_fn_name);
-  constexpr std::array<std::string_view, 4> kSimilarities{"cosine", "dot", "euclidean",
-                                                          "manhattan"};
-  if (std::ranges::count(kSimilarities, config.similarity_fn_name) == 0)
-    fail_input(source, ": similarity_fn_name ", quote(config.similarity_fn_name),
-               " is not supported; expected ", list_names(kSimilarities));
+  check_similarity_fn_name(config.similarity_fn_name, source + ": ");
   if (j.has("default_prompt_name")) {
     config.default_prompt_name = j.at("default_prompt_name").text();
     if (!config.prompts.contains(*config.default_prompt_name))

@@ -23,6 +23,9 @@ struct SentenceConfig {
   std::string prompt(const std::optional<std::string>& name = {}) const;
 };
 
+/// InputError, which begins with `where`, for what compares no embeddings.
+void check_similarity_fn_name(const std::string& name, const std::string& where = {});
+
 /// A folder without the file has the defaults. InputError names the file and the key of a
 /// wrong type, or of a default prompt that is not among the prompts. Keys without effect are
 /// appended to `notes`.

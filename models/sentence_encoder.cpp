@@ -10,25 +10,12 @@
 #include "ringlet/models/distinct_sentences.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/models/hub_cache.h"
-#include "ringlet/models/modules/normalize.h"
+#include "ringlet/models/modules/after_pooling.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
-#include "ringlet/models/weights.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
-
-struct SentenceEncoder::State {
-  std::shared_ptr<SentenceModules> modules;
-  Tokenizer tokenizer;
-  std::vector<std::string> unused;       // weights
-  std::vector<std::string> unused_keys;  // of JSON files
-  bool forward_per_column = false;
-  bool include_prompt = true;
-  SentenceConfig config = {};
-};
-
 namespace {
 
 void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
@@ -149,16 +136,10 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& mo
 }
 
 Variable SentenceEncoder::operator()(const PackedBatch& batch) const {
-  if (!state_->forward_per_column || batch.columns == 1) return embed(batch);
+  if (!state_->forward_per_column || batch.columns == 1) return (*modules())(batch);
   std::vector<Variable> columns;
-  for (std::int64_t c = 0; c < batch.columns; ++c) columns.push_back(embed(batch.column(c)));
+  for (std::int64_t c = 0; c < batch.columns; ++c) columns.push_back((*modules())(batch.column(c)));
   return autograd::concat(columns, 0);
-}
-
-void SentenceEncoder::set_forward_per_column(bool on) const { state_->forward_per_column = on; }
-
-Variable SentenceEncoder::embed(const PackedBatch& batch) const {
-  return (*state_->modules)(batch);
 }
 
 Tensor SentenceEncoder::encode(std::span<const std::string> texts,
@@ -166,6 +147,8 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
   RINGLET_CHECK(options.batch_tokens > 0, "[encode] batches of ", options.batch_tokens, " tokens");
   RINGLET_CHECK(options.truncate_dim.value_or(1) > 0, "[encode] truncate_dim ",
                 *options.truncate_dim);
+  RINGLET_CHECK(options.rank < options.ranks, "[encode] rank ", options.rank, " of ",
+                options.ranks);
   const autograd::NoGrad no_grad;
   const nn::EvalGuard evaluating(*state_->modules);
   const double start = steady_seconds();
@@ -175,7 +158,9 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
                                      : state_->tokenizer.encode_batch(with_prompt(prompt, texts));
   if (options.tokenizing_s != nullptr) *options.tokenizing_s += steady_seconds() - start;
   const DistinctSentences sentences(encoded);
-  std::vector<Range> batches = cut(sentences, static_cast<std::size_t>(options.batch_tokens));
+  std::vector<Range> batches;
+  const auto all = cut(sentences, static_cast<std::size_t>(options.batch_tokens));
+  for (std::size_t i = options.rank; i < all.size(); i += options.ranks) batches.push_back(all[i]);
   // Forwards may be collective: a rank with fewer batches then adds empty ones.
   auto forwards = static_cast<std::int64_t>(batches.size());
   if (const auto sharding = nn::sharding_of(*state_->modules))
@@ -183,7 +168,7 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
   batches.resize(static_cast<std::size_t>(forwards), {sentences.size(), sentences.size()});
 
   const std::int64_t columns = encoded_dimension(options.truncate_dim);
-  Tensor out = empty({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
+  Tensor out = zeros({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
   for (const auto [begin, end] : batches) {
     BatchBuilder builder;
     for (std::size_t d = begin; d < end; ++d) {
@@ -240,38 +225,30 @@ void SentenceEncoder::save(const std::filesystem::path& folder, std::string_view
   whole.barrier();
 }
 
-const Tokenizer& SentenceEncoder::tokenizer() const { return state_->tokenizer; }
-const std::shared_ptr<SentenceModules>& SentenceEncoder::modules() const { return state_->modules; }
-const std::shared_ptr<Transformer>& SentenceEncoder::transformer() const {
-  return state_->modules->transformer();
-}
-const EncoderConfig& SentenceEncoder::config() const { return transformer()->config(); }
-Pooling SentenceEncoder::pooling() const { return state_->modules->pooling(); }
 bool SentenceEncoder::normalize() const {
   const SentenceModules::After& after = state_->modules->after();
   return !after.empty() && dynamic_cast<const modules::Normalize*>(after.back().get()) != nullptr;
 }
-std::int64_t SentenceEncoder::dimension() const { return state_->modules->dimension(); }
-const SentenceConfig& SentenceEncoder::sentence_config() const { return state_->config; }
+
 void SentenceEncoder::set_truncate_dim(std::optional<std::int64_t> columns) const {
   RINGLET_CHECK(columns.value_or(1) > 0, "[encode] truncate_dim ", *columns);
   state_->config.truncate_dim = columns;
 }
+void SentenceEncoder::set_similarity_fn_name(const std::string& name) const {
+  check_similarity_fn_name(name);
+  state_->config.similarity_fn_name = name;
+}
+
 std::int64_t SentenceEncoder::encoded_dimension(std::optional<std::int64_t> truncate_dim) const {
   const std::optional<std::int64_t>& cut =
       truncate_dim ? truncate_dim : state_->config.truncate_dim;
   return std::min(dimension(), cut.value_or(dimension()));
 }
-std::int64_t SentenceEncoder::max_seq_length() const { return state_->tokenizer.max_length(); }
 
 void SentenceEncoder::set_max_seq_length(std::int64_t tokens) const {
   RINGLET_CHECK(tokens > 0 && tokens <= config().max_tokens(), "max_seq_length ", tokens,
                 " is not in 1 to ", config().max_tokens());
   state_->tokenizer.set_max_length(tokens);
 }
-
-Device SentenceEncoder::device() const { return transformer()->device(); }
-std::span<const std::string> SentenceEncoder::unused_names() const { return state_->unused; }
-std::span<const std::string> SentenceEncoder::unused_keys() const { return state_->unused_keys; }
 
 }  // namespace ringlet::models

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ringlet/models/batch.h"
 #include "ringlet/models/modules/sentence_modules.h"
@@ -30,6 +31,8 @@ struct EncodeOptions {
   std::optional<std::string> prompt = {};
   /// Leading columns of each embedding; unset: the folder's truncate_dim.
   std::optional<std::int64_t> truncate_dim = {};
+  /// Only every `ranks`-th of these batches, from `rank` on; the other rows are zeros.
+  std::size_t rank = 0, ranks = 1;
 };
 
 /// A handle: copies share one model.
@@ -53,7 +56,7 @@ class SentenceEncoder {
 
   /// One forward per column instead of one for the whole batch, as in Sentence Transformers. The
   /// embeddings are the same; for comparisons only.
-  void set_forward_per_column(bool on) const;
+  void set_forward_per_column(bool on) const { state_->forward_per_column = on; }
 
   /// Embeddings (texts, encoded_dimension()), f32, on the CPU; without dropout, whatever the mode.
   /// The folder's prompt goes before each text. truncate_dim cuts each embedding behind the last
@@ -74,33 +77,42 @@ class SentenceEncoder {
   /// `model_card` is the text of README.md; empty: none.
   void save(const std::filesystem::path& folder, std::string_view model_card = {}) const;
 
-  const Tokenizer& tokenizer() const;
+  const Tokenizer& tokenizer() const { return state_->tokenizer; }
   /// All that is trained: a loss registers it, without a name.
-  const std::shared_ptr<SentenceModules>& modules() const;
-  const std::shared_ptr<Transformer>& transformer() const;
-  const EncoderConfig& config() const;
-  Pooling pooling() const;
+  const std::shared_ptr<SentenceModules>& modules() const { return state_->modules; }
+  const std::shared_ptr<Transformer>& transformer() const { return modules()->transformer(); }
+  const EncoderConfig& config() const { return transformer()->config(); }
+  Pooling pooling() const { return modules()->pooling(); }
   /// Whether the last module is Normalize.
   bool normalize() const;
   /// Copied from the folder read to the folder written.
-  const SentenceConfig& sentence_config() const;
+  const SentenceConfig& sentence_config() const { return state_->config; }
   void set_truncate_dim(std::optional<std::int64_t> columns) const;
-  std::int64_t max_seq_length() const;
+  /// cosine, dot, euclidean or manhattan; else InputError.
+  void set_similarity_fn_name(const std::string& name) const;
+  std::int64_t max_seq_length() const { return tokenizer().max_length(); }
   void set_max_seq_length(std::int64_t tokens) const;
   /// Columns of the last module's result.
-  std::int64_t dimension() const;
+  std::int64_t dimension() const { return modules()->dimension(); }
   /// Columns of encode()'s result: dimension(), or `truncate_dim` (unset: the folder's) if less.
   std::int64_t encoded_dimension(std::optional<std::int64_t> truncate_dim = {}) const;
-  Device device() const;
+  Device device() const { return transformer()->device(); }
   /// Weights in the folder that the model does not use (an LM head, an unused pooler).
-  std::span<const std::string> unused_names() const;
+  std::span<const std::string> unused_names() const { return state_->unused; }
   /// Keys of the folder's JSON files that have no effect here but may have one in other libraries,
   /// as "FILE: 'key'".
-  std::span<const std::string> unused_keys() const;
+  std::span<const std::string> unused_keys() const { return state_->unused_keys; }
 
  private:
-  struct State;
-  Variable embed(const PackedBatch& batch) const;
+  struct State {
+    std::shared_ptr<SentenceModules> modules;
+    Tokenizer tokenizer;
+    std::vector<std::string> unused;       // weights
+    std::vector<std::string> unused_keys;  // of JSON files
+    bool forward_per_column = false;
+    bool include_prompt = true;
+    SentenceConfig config = {};
+  };
   std::shared_ptr<State> state_;
 };
 

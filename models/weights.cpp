@@ -1,5 +1,5 @@
-#include "ringlet/models/weights.h"
 #include "ringlet/core/io/json_node.h"
+#include "ringlet/models/folder.h"
 
 #include <map>
 #include <optional>

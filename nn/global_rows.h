@@ -7,6 +7,7 @@
 #include "ringlet/autograd/variable.h"
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/logical_sum.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::nn {
 
@@ -22,7 +23,9 @@ namespace ringlet::nn {
 class BlockRows {
  public:
   /// Thrown by gather() if another logical rank of the block has not come as far.
-  struct Missing {};
+  struct Missing : Error {
+    Missing() : Error("a loss gathers other rows than before") {}
+  };
 
   /// `own`: rows of each logical rank of this rank.
   BlockRows(comm::Group group, const std::vector<std::int64_t>& own, int logical_ranks);

@@ -60,8 +60,11 @@ std::vector<std::string> layers_in(const SafeTensors& file) {
 void check_config(const JsonNode& config) {
   config.require("peft_type", "LORA");
   config.require("bias", "none");
-  for (const char* key : {"fan_in_fan_out", "lora_bias", "use_dora", "use_rslora"})
+  for (const char* key :
+       {"fan_in_fan_out", "lora_bias", "use_bdlora", "use_dora", "use_qalora", "use_rslora"})
     config.require(key, false);
+  for (const char* key : {"alora_invocation_tokens", "arrow_config", "layer_replication"})
+    config.require(key, nullptr);
   if (config.has("modules_to_save")) config.require("modules_to_save", Json::array());
 }
 

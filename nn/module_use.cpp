@@ -1,5 +1,5 @@
 // The use of a whole module: its parameters by name, its device, its mode.
-#include "ringlet/core/base/nearest.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::nn {

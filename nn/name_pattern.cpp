@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/nearest.h"
-#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::nn {
 namespace {

@@ -25,8 +25,8 @@ class Sharding : public autograd::LeafObserver {
   /// Gradients are the sum over so many logical ranks. Each rank has a contiguous block of them.
   int logical_ranks() const { return logical_ranks_ > 0 ? logical_ranks_ : group_.size(); }
   /// Called under no_sync, after the last backward of each logical rank of this rank but the last.
-  /// The next one's gradients begin with zero.
-  virtual void end_logical_rank() {}
+  /// The next one's gradients begin with zero. Without `counts` its own are dropped.
+  virtual void end_logical_rank(bool /*counts*/) {}
   /// Whether the sum is divided by the number of logical ranks.
   bool averages() const { return average_; }
   /// From now on a backward may leave out trainable parameters.

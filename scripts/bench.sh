@@ -144,7 +144,7 @@ if [ -z "${BUILD:-}" ]; then
   fi
   if [[ ! -f $build/build.ninja && -z ${RINGLET_ISA:-} ]]; then
     build_options+=("-Disa=$(instruction_set)")
-    say "CPU kernels are compiled for this processor; for others, too, by: meson configure build -Disa=avx2,avx512"
+    say "CPU kernels are compiled for this processor; for others, too, by: meson configure build -Disa=portable,avx2,avx512"
   fi
   say "looking for packages"
   require_packages "${build_packages[@]}"

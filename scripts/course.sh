@@ -17,6 +17,7 @@ set -euo pipefail
 cd "$root"
 
 lesson=${1:-}
+[[ $lesson != [0-9] ]] || lesson=0$lesson
 files=(tests/tutorial/"$lesson"_*.c*)
 if [[ $lesson != --html ]] && ! [[ $lesson =~ ^[0-9][0-9]$ && -f ${files[0]} ]]; then
   lessons=$(cd tests/tutorial && printf '%s ' [0-9][0-9]_*.c*)
@@ -29,7 +30,9 @@ build=${BUILD:-build}
 smallest=()
 if [[ -z ${BUILD:-} && ! -d build && ${files[0]} != *.cu ]]; then
   build=build-course
-  smallest=(-Dcuda=disabled -Disa=avx2 -Dbench=disabled -Dpython=disabled)
+  smallest=(-Dcuda=disabled -Dbench=disabled -Dpython=disabled)
+  isa=$(instruction_set)
+  [ -n "${RINGLET_ISA:-}" ] || smallest+=("-Disa=${isa/avx512/avx2}")
 fi
 has_target() { ninja -C "$build" -t query "$1" >/dev/null 2>&1; }
 prepare() {  # configures if there is no build yet, or one without tests
@@ -54,7 +57,7 @@ case $lesson${1:-} in
     prepare tests/exercises
     # The libraries of the program of solutions, without the solutions.
     mapfile -t libraries < <(ninja -C "$build" -t query tests/exercises | sed -nE 's/^ *\| ([^/].*\.(a|symbols))$/\1/p')
-    ninja -C "$build" "${libraries[@]:?}" | grep -v 'no work' >&2 || true
+    ninja -C "$build" "${libraries[@]:?}" | grep -Ev 'no work|Entering' >&2 || true
     exec scripts/exercise.py "$build" "$lesson" --check ;;
 esac
 

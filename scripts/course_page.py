@@ -19,7 +19,7 @@ LESSONS = sorted((ROOT / "tests/tutorial").glob("[0-9][0-9]_*.c*"))
 # Lesson: the arguments of `ringlet explain` that draw it.
 PICTURES = {"09": [["ring", "-n", "4"]], "11": [["ddp", "-n", "2"]], "12": [["zero1", "-n", "3"]], "14": [["fsdp", "-n", "2"]],
             "17": [["pipeline", "--stages", "4", "--schedule", kind] for kind in ("gpipe", "1f1b", "zero-bubble")],
-            "18": [["tensor", "-n", "2"]]}
+            "18": [["tensor", "-n", "2"]], "21": [["tree", "-n", "3"]]}
 AFTER_LADDER = "12"
 STYLE = """
 :root { color-scheme: light dark; --text: #1c1e21; --faint: #5d646c; --back: #fff; --code: #f5f6f8; --line: #dfe3e8;
@@ -128,7 +128,7 @@ def pictures(build, number):
         yield f'<p class="label"><code>ringlet explain {" ".join(arguments)}</code></p>'
         if arguments[0] not in ("ring", "pipeline"):  # drawn as text
             drawn = subprocess.run([build / "train/ringlet", "explain", *arguments], check=True, text=True, capture_output=True)
-            yield f'<pre class="output">{html.escape(drawn.stdout[drawn.stdout.index("A step"):])}</pre>'
+            yield f'<pre class="output">{html.escape(drawn.stdout[max(drawn.stdout.find("A step"), 0):])}</pre>'
             continue
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([build / "train/ringlet", "explain", *arguments, "--svg", f"{folder}/picture.svg"],

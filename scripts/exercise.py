@@ -67,7 +67,11 @@ def check(build, lesson, mine):
     if messages:
         print(messages, f"{mine.relative_to(ROOT)} does not compile; mend the first error first", sep="\n")
         return 1
-    done = subprocess.run([f"{build}/course/{lesson}"], check=False)
+    try:
+        done = subprocess.run([f"{build}/course/{lesson}"], check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        print("\n  the program does not end: perhaps a loop without an end, or a collective that a rank does not call")
+        return 1
     if done.returncode not in (0, 1):
         print(f"\n  the program ended by signal {-done.returncode}: perhaps an index outside a vector")
     return min(abs(done.returncode), 1)

@@ -21,6 +21,8 @@
 #   table      scripts/bench.sh as users run it: one GPU; two ranks, two processes that share it
 #   attention  attention alone, ringlet's and each of PyTorch's backends, with and without a bias
 #   peers      a step of ringlet, of Sentence Transformers and of PyTorch, alternately
+#   peers_384  the same of bert-base at 384 tokens, Sentence Transformers with FlashAttention-2 and
+#              compiled, too
 # HEADERS is the folder that scripts/gpu_pack.sh packed. ONLY selects checks by name, for those that
 # a call had no time for; the report lists them as skipped. PYTHON (default: python3) has torch,
 # transformers and sentence-transformers. DEVICE=cpu MODEL=tiny STEPS=1 tests the scripts themselves
@@ -494,7 +496,21 @@ slice_peers() {
     --throughput "$build/bench/throughput"
 }
 
-slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench versions tune table attention peers)
+# FlashAttention-2 takes no relative bias, which MPNet has.
+slice_peers_384() {
+  local steps=${STEPS:-10} peers=() extra
+  has_python sentence_transformers "peers at 384 tokens" || return
+  lengths "$logs/384.json" 384
+  for extra in bf16 bf16+flash bf16+compile bf16+flash+compile; do
+    [[ $extra != *flash* ]] || has_python flash_attn "Sentence Transformers $extra" || continue
+    peers+=(--python "Sentence Transformers $extra:sentence_transformers+$extra=$python")
+  done
+  limit=540 check peers_384 python3 bench/peers/compare.py step --device "$device" --model "${SHORT:-bert-base}" --dtype bf16 \
+    --batch "${LONG:-128}" --histogram "$logs/384.json" --warmup 4 --steps "$steps" --rounds 1 --deadline 130 "${peers[@]}" \
+    --json "$results/peers_384.figures" --throughput "$build/bench/throughput"
+}
+
+slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench versions tune table attention peers peers_384)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_libraries

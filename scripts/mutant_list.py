@@ -17,11 +17,12 @@ KINDS = {
     ]),
     "copy wait": (DEVICE_FILES, [(r"wait_for_copies<\d>\(\);", ";")]),
     "warp barrier": (DEVICE_FILES, [(r"\bwarp\.sync\(\);|__syncwarp\(\);", ";")]),
-    "release": (DEVICE_FILES, [(r"st\.release\.gpu", "st.relaxed.gpu"), (r"signals_\.raise\([^;]*\);", ";")]),
+    "release": (DEVICE_FILES, [(r"st\.release\.(gpu|sys)", r"st.relaxed.\1"), (r"signals_\.raise\([^;]*\);", ";")]),
     "acquire": (DEVICE_FILES, [
-        (r"ld\.acquire\.gpu", "ld.relaxed.gpu"),
+        (r"ld\.acquire\.(gpu|sys)", r"ld.relaxed.\1"),
         (r"!signals_\.wait\((?:[^()]|\([^()]*\))*\)", "false"),
     ]),
+    "scope": (("cuda/all_reduce*",), [(r"(st\.release|ld\.acquire)\.sys", r"\1.gpu")]),
     "bounds test": (DEVICE_FILES, [
         (rf"(?<=if \(){BOUND}(?=[)&| ])(?=[^;{{]*\) (?:return|continue|break))", "false"),
         (rf"(?<=if \(){BOUND}(?=\)| &&| \|\|)(?![^;{{]*\) (?:return|continue|break))", "true"),

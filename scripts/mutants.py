@@ -28,11 +28,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HOST_TESTS = {
     "comm/transports/nccl": ["host:comm/nccl"],
     "comm/group_capture": ["host:comm/nccl"],
-    "cuda/virtual_ranks": ["cuda/all_reduce_device", "comm/device"],
+    "cuda/peer_ranks": ["cuda/all_reduce_device", "comm/device"],
     "autograd/": ["autograd/side_branch"],
     "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/memory_device", "train/step/step_graphs"],
     "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring"],
 }
+OF_SEVERAL_GPUS = ("all_reduce_device",)
 
 
 def host_tests(path):
@@ -49,6 +50,8 @@ def environment(exact, more):
 def run_tests(program, source, limit, exact=False, **more):
     """The exit code (124: the limit), the output and the seconds of the tests in one source file."""
     begin = time.monotonic()
+    if source in OF_SEVERAL_GPUS:
+        more = {"RINGLET_EMULATED_DEVICES": "4", **more}
     device = ["--device", "emulated:1"] if os.path.basename(program).endswith("_emulated") else []
     try:
         done = subprocess.run([program, *device, f"--source-file=*/{source}.cpp"], text=True, stdout=subprocess.PIPE,

@@ -76,7 +76,7 @@ gpu_architectures() {
     sed -En 's/^(90|100|120)$/\1a/; /^[0-9]+a?$/p' | awk '!seen[$0]++' | paste -sd,
 }
 
-# The best of this processor's instruction sets that Meson's option isa names. Nothing if it has none.
+# The best of this processor's instruction sets that Meson's option isa names.
 instruction_set() {
-  case $(grep -m1 '^flags' /proc/cpuinfo) in *avx512vl*) echo avx512 ;; *avx2*) echo avx2 ;; esac
+  case $(grep -m1 '^flags' /proc/cpuinfo) in *avx512vl*) echo avx512 ;; *avx2*) echo avx2 ;; *) echo portable ;; esac
 }

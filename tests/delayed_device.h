@@ -50,8 +50,8 @@ class DelayedDevice final : public DelayedStreams {
     allocator(device).release(block);
   }
   MemoryStats memory(Device device) const override { return allocator(device).stats(); }
-  void count_sidecar(Device device, const MemoryBlock&, std::ptrdiff_t nbytes) override {
-    allocator(device).count_sidecar(nbytes);
+  void count_sidecar(Device device, const MemoryBlock& block, std::ptrdiff_t nbytes) override {
+    allocator(device).count_sidecar(block, nbytes);
   }
   void reset_peak(Device device) override { allocator(device).reset_peak(); }
   void set_limit(Device device, std::size_t nbytes) override {

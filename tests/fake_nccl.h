@@ -18,7 +18,7 @@
 
 #include "delayed_device.h"
 #include "device.h"
-#include "ringlet/comm/transports/nccl_functions.h"
+#include "ringlet/comm/transports/nccl_communicator.h"
 #include "ringlet/core/ops/combine.h"
 
 namespace ringlet {
@@ -303,7 +303,7 @@ class FakeNccl {
                            ncclConfig_t* config) {
     FakeNccl& self = *installed;
     const std::lock_guard lock(self.mutex_);
-    if (config->blocking != 0) return self.misuse();
+    if (config->blocking != 0 || config->maxCTAs != 24) return self.misuse();
     if (self.refuses_) return ncclInvalidUsage;
     World& world = self.worlds_[std::string(id.internal, sizeof(id.internal))];
     world.size = size;

@@ -1,5 +1,6 @@
 #include "host_device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -31,17 +32,24 @@ namespace {
 HostDevice* installed = nullptr;
 
 struct OwnRanks final : DeviceRanks {
-  OwnRanks(Device device, int ranks) : device(device), ranks(ranks) {}
-  void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges, DType dtype,
-                  CombineRoute route, CombineOp op, double scale) override {
-    const auto n = static_cast<std::size_t>(ranks);
-    RINGLET_CHECK(data.size() == n && edges.size() == n + 1, "data of ", data.size(), " ranks, ",
-                  edges.size(), " edges, of ", n, " ranks");
-    const std::vector<std::byte*> own = bytes_of(data);
-    const std::vector<std::int64_t> ends(edges.begin(), edges.end());
-    installed->give(device, [own, ends, dtype, route, op, scale] {
-      for (std::size_t piece = 0; piece < own.size(); ++piece)
-        reduce(own, piece, ends, route, {nullptr, nullptr, 0, 0, op, scale, dtype});
+  explicit OwnRanks(std::size_t ranks) : ranks(ranks) {}
+  void run(const PeerCall& call, Device device) override {
+    RINGLET_CHECK(call.data.size() == ranks && call.edges.size() == ranks + 1, "data of ",
+                  call.data.size(), " ranks, ", call.edges.size(), " edges, of ", ranks, " ranks");
+    const std::vector<std::byte*> data = bytes_of(call.data), own = bytes_of(call.own);
+    const std::vector<std::int64_t> edges(call.edges.begin(), call.edges.end());
+    PeerCall kept = call;
+    kept.data = kept.own = {};
+    kept.edges = {};
+    installed->give(device, [data, own, edges, kept] {
+      for (std::size_t piece = 0; piece < data.size(); ++piece) {
+        const std::size_t begin = static_cast<std::size_t>(edges[piece]) * itemsize(kept.dtype),
+                          end = static_cast<std::size_t>(edges[piece + 1]) * itemsize(kept.dtype);
+        std::byte* const whole = own.empty() ? data[piece] + begin : own[piece];
+        if (kept.reduces) reduce(data, piece, edges, whole, kept);
+        for (std::byte* to : data)
+          if (kept.gathers && to + begin != whole) std::memcpy(to + begin, whole, end - begin);
+      }
     });
   }
 
@@ -50,13 +58,14 @@ struct OwnRanks final : DeviceRanks {
     for (void* const each : data) bytes.push_back(static_cast<std::byte*>(each));
     return bytes;
   }
-  /// Added in the order of the ring up to its owner, or by the tree.
+  /// `to`: added in the order of the ring up to its owner, or by the tree.
   static void reduce(const std::vector<std::byte*>& data, std::size_t piece,
-                     const std::vector<std::int64_t>& edges, CombineRoute route, CombineArgs args) {
+                     const std::vector<std::int64_t>& edges, std::byte* to, const PeerCall& call) {
     if (edges[piece] == edges[piece + 1]) return;
-    const std::size_t itemsize = ringlet::itemsize(args.dtype);
+    CombineArgs args{nullptr, nullptr, 0, 0, call.op, call.scale, call.dtype};
+    const std::size_t itemsize = ringlet::itemsize(call.dtype);
     const std::size_t offset = static_cast<std::size_t>(edges[piece]) * itemsize;
-    const std::size_t first = route == CombineRoute::ring ? piece + 1 : 0;
+    const std::size_t first = call.route == CombineRoute::ring ? piece + 1 : 0;
     std::vector<const void*> sources;
     for (std::size_t i = 0; i < data.size(); ++i)
       sources.push_back(data[(first + i) % data.size()] + offset);
@@ -67,13 +76,12 @@ struct OwnRanks final : DeviceRanks {
     args.count = static_cast<int>(sources.size());
     std::vector<std::uint8_t> in_turn(sources.size(), 1);
     in_turn[0] = 0;
-    if (route == CombineRoute::ring) args.additions = in_turn.data();
+    if (call.route == CombineRoute::ring) args.additions = in_turn.data();
     combine_kernel(args, Device{});
-    for (std::byte* to : data) std::memcpy(to + offset, sum.data(), sum.size());
+    std::memcpy(to, sum.data(), sum.size());
   }
 
-  Device device;
-  int ranks;
+  std::size_t ranks;
 };
 
 // As in cuda/matmul_operand.h: captured work does not order other work.
@@ -147,8 +155,9 @@ HostDevice::~HostDevice() {
   installed = nullptr;
 }
 
-std::unique_ptr<DeviceRanks> HostDevice::make_ranks(Device device, int ranks, double) {
-  return std::make_unique<OwnRanks>(device, ranks);
+std::unique_ptr<DeviceRanks> HostDevice::make_ranks(std::span<const Device> of_ranks, double) {
+  const bool share = std::ranges::count(of_ranks, of_ranks.front()) == std::ssize(of_ranks);
+  return share ? std::make_unique<OwnRanks>(of_ranks.size()) : nullptr;
 }
 
 }  // namespace ringlet

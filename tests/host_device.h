@@ -15,8 +15,8 @@ class HostDevice : public DeviceBackend {
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
 
-  /// One call for all ranks, with the CPU's sums.
-  std::unique_ptr<DeviceRanks> make_ranks(Device device, int ranks, double) override;
+  /// One call for all ranks, with the CPU's sums, if they share the device.
+  std::unique_ptr<DeviceRanks> make_ranks(std::span<const Device> of_ranks, double) override;
 
   using Call = std::function<void()>;
   /// Enqueues a call that computes.

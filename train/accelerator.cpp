@@ -55,7 +55,7 @@ void Accelerator::take(Optimizer& optimizer) {
 
 void Accelerator::take(StepLoader& loader) {
   loader.deal(group_, options_.gradient_accumulation_steps, options_.split_batches,
-              options_.logical_ranks);
+              options_.logical_ranks, strategy_name_ == Strategy::fsdp);
   loader.write_share_to(share_);
   loaders_.emplace_back(&loader, loader.lifetime());
 }
@@ -100,7 +100,7 @@ void Accelerator::backward(const Variable& loss) {
   optimizer();
   if (schedule_ && sync_gradients()) optimizer_->set_lr_factor(schedule_->factor(updates()));
   share_->weigh(loss).backward();
-  if (share_->ends_rank && !sync_gradients()) end_logical_rank(*module_);
+  if (share_->ends_rank && !sync_gradients()) end_logical_rank(*module_, share_->counts);
 }
 
 void Accelerator::clip_grad_norm(double max_norm) { optimizer().set_max_grad_norm(max_norm); }
@@ -112,7 +112,8 @@ Tensor Accelerator::gather(const Tensor& rows) const {
 }
 
 Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
-  RINGLET_CHECK(options_.logical_ranks % static_cast<std::size_t>(num_processes()) == 0,
+  RINGLET_CHECK(options_.logical_ranks % static_cast<std::size_t>(num_processes()) == 0 ||
+                    strategy_name_ == Strategy::fsdp,
                 "[accelerator] gather_for_metrics: ", options_.logical_ranks,
                 " logical ranks are no multiple of ", num_processes(), " ranks");
   const bool fills = rows.dim() > 0 && share_->rows < static_cast<std::size_t>(rows.size(0));

@@ -69,7 +69,7 @@ class Accelerator {
   Tensor gather(const Tensor& rows) const;
   /// The same for a tensor with a row for each row of the present batch. Rows that only fill up a
   /// rank's batch are dropped: over an epoch every example comes once. Logical ranks must be a
-  /// multiple of the ranks: others have more batches than their peers.
+  /// multiple of the ranks, but under fsdp: others have more batches than their peers.
   Tensor gather_for_metrics(const Tensor& rows) const;
 
   /// A checkpoint of module, optimizer, the generator, and the positions of the loaders, in the

@@ -8,7 +8,7 @@
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
-#include "ringlet/core/io/sha256.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/train/step/task.h"
 
@@ -94,7 +94,7 @@ void check_mesh(const TrainingArguments& arguments) {
   if (arguments.tensor_sequence && mesh.tensor == 1)
     fail_setting("tensor_sequence", ": expected a mesh with tensor=2 or more");
   if (mesh.pipe * mesh.tensor == 1) return;
-  if (arguments.strategy == Strategy::dp || arguments.strategy == Strategy::none)
+  if (!traits(arguments.strategy).ranks)
     fail_setting("mesh", " pipe=", mesh.pipe, ",tensor=", mesh.tensor, ": expected strategy ",
                  kStrategies.list_from(Strategy::ddp), ", found ", kStrategies(arguments.strategy));
   if (mesh.pipe == 1) return;
@@ -120,8 +120,23 @@ void check_logical_ranks(const TrainingArguments& arguments, const comm::Group& 
     fail_setting("logical_ranks", ' ', arguments.logical_ranks, ": expected ", what...);
   };
   if (arguments.strategy == Strategy::dp) expect("another strategy than dp");
-  if (arguments.mesh.pipe * arguments.mesh.tensor > 1) expect("no pipe and tensor in the mesh");
+  if (arguments.mesh.pipe * arguments.mesh.tensor > 1)
+    expect("neither pipe nor tensor in the mesh");
   if (arguments.logical_ranks < ranks) expect("at least the ", ranks, " devices");
+}
+
+void check_redundancy(const TrainingArguments& arguments) {
+  if (arguments.redundancy == 0) return;
+  const auto expect = [&](const auto&... what) {
+    fail_setting("redundancy", ' ', arguments.redundancy, ": expected ", what...);
+  };
+  if (!traits(arguments.strategy).state)
+    expect("strategy zero1, zero2 or fsdp; every device has all parameters and moments under ",
+           kStrategies(arguments.strategy));
+  if (arguments.mesh.pipe * arguments.mesh.tensor > 1)
+    expect("neither pipe nor tensor in the mesh");
+  if (arguments.strategy_options.shard_size > 0) expect("no fsdp_shard_size");
+  if (arguments.logical_ranks == 0) expect("logical_ranks, as fewer ranks may go on");
 }
 
 }  // namespace
@@ -144,7 +159,8 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
                  dp ? "dp needs at least one" : "only dp has several in one process");
   check_mesh(arguments);
   check_logical_ranks(arguments, group);
-  if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
+  check_redundancy(arguments);
+  if (!traits(arguments.strategy).ranks && group.size() > 1)
     fail_setting("strategy", ' ', kStrategies(arguments.strategy), ": expected one rank, found ",
                  group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),
                  " (--strategy ddp)");

@@ -113,6 +113,11 @@ void each_of_device(Arguments& a, const Visit& visit) {
         a.step_graphs, kStepGraphModes);
   visit({"strategy", "--strategy", "How several devices train together (none, or ddp with --mesh)"},
         a.strategy, kStrategies);
+  visit({"redundancy", "--redundancy",
+         "zero1, zero2, fsdp under `ringlet run --min-ranks`: the next rank has a copy of each "
+         "shard (1), so that others go on from memory when ranks die",
+         kOffCard},
+        a.redundancy, Range{0, 1});
   visit({"tensor_sequence", "--tensor-sequence",
          "Sequence parallelism: devices along the mesh's tensor also split the tokens between "
          "an encoder's blocks",

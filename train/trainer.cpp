@@ -7,10 +7,12 @@
 #include <cctype>
 #include <cmath>
 
+#include "ringlet/comm/environment.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/slices.h"
 #include "ringlet/train/argument_table.h"
+#include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/model/same_rows.h"
 #include "ringlet/train/parallel/model/sentence_pipeline.h"
@@ -60,7 +62,9 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   options.logical_ranks = static_cast<int>(given.logical_ranks);
   if (pipeline) options.units = pipeline->stage_units();
   const int shards = options.shard_size > 0 ? options.shard_size : mesh.data.size();
-  check_memory_limit(given.strategy, local, shards, moments_of(given), options.units);
+  const int moments = moments_of(given);
+  check_memory_limit(given.strategy, local, shards,
+                     moments + given.redundancy * moments_of_copies(moments), options.units);
   strategy_ =
       AttachedStrategy(given.strategy, local, mesh.data, given.devices, given.dtype, options);
   if (!pipeline) {
@@ -155,14 +159,19 @@ TrainingResult Trainer::train() {
   TrainingRun run(*job_);
   try {
     return run();
+  } catch (const comm::WorldGrows&) {
+    job_->left = run.snapshot();
+    throw;
   } catch (const Error&) {
     const comm::Group& group = job_->group;
-    if (group.size() > 1 && group.store().raised()) job_->snapshot = run.snapshot();
+    if (group.size() > 1 && group.store().raised()) job_->left = run.snapshot();
     throw;
   }
 }
 
-std::optional<Snapshot> Trainer::take_snapshot() { return std::exchange(job_->snapshot, {}); }
+std::optional<Snapshot> Trainer::take_snapshot() {
+  return std::exchange(job_->left ? job_->left : job_->snapshot, {});
+}
 void Trainer::set_snapshot(std::optional<Snapshot> snapshot) {
   job_->snapshot = std::move(snapshot);
 }
@@ -213,6 +222,8 @@ std::string Trainer::header() const {
   line("Num examples", fmt::group_digits(examples));
   line("Num Epochs", fmt::group_digits(epochs_of(*job_->task, job_->total_steps)));
   line("Instantaneous batch size per device", fmt::group_digits(batch));
+  if (given.logical_ranks > 0)
+    line("Logical ranks, each with that batch", fmt::group_digits(given.logical_ranks));
   line("Total train batch size (w. parallel, distributed & accumulation)",
        fmt::group_digits(batch * accumulation * devices));
   line("Gradient Accumulation steps", fmt::group_digits(accumulation));

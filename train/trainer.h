@@ -55,7 +55,8 @@ class Trainer {
                                   .shuffle = arguments.shuffle,
                                   .rank = static_cast<std::size_t>(group.rank()),
                                   .world_size = static_cast<std::size_t>(group.size()),
-                                  .logical_ranks = arguments.logical_ranks}),
+                                  .logical_ranks = arguments.logical_ranks,
+                                  .equal_batches = arguments.strategy == Strategy::fsdp}),
                 arguments, group) {}
 
   /// `figures` are the names of its metrics: a metric_for_best_model that no evaluator has is then
@@ -85,10 +86,11 @@ class Trainer {
   /// generator is as before. Wrong input is InputError before the first step; a later Error ends
   /// with its place, "(rank 1, training step 7)".
   TrainingResult train();
-  /// After train() has thrown because a peer ended: this rank's state, for a trainer of fewer
-  /// ranks. Nothing where ranks hold different parts.
+  /// This rank's state, for a trainer of the next world. Known after the end of a peer, before a
+  /// rank joins, and at the end of a job that may lose ranks. Nothing where ranks hold shards
+  /// without redundancy.
   std::optional<Snapshot> take_snapshot();
-  /// train() goes on from there; the module has the parameters.
+  /// train() goes on from there; the module has the parameters, unless the snapshot has shards.
   void set_snapshot(std::optional<Snapshot> snapshot);
   /// Ends the run after the current step (in on_step_end on a GPU: after the step that follows the
   /// reported one). With `save` it leaves a checkpoint there, which needs an output folder. A call

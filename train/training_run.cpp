@@ -3,6 +3,7 @@
 #include <set>
 #include <typeinfo>
 
+#include "ringlet/comm/environment.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/nn/place.h"
@@ -76,10 +77,14 @@ TrainingRun::TrainingRun(TrainingJob& job)
     check_metric();
     state_.arguments["--metric-for-best-model"] = metric_->describe();
   }
-  if (const auto snapshot = std::exchange(job_.snapshot, {}))
-    take_snapshot(*snapshot);
-  else if (!arguments_.resume_from_checkpoint.empty())
+  if (arguments_.redundancy > 0 && late_)
+    fail_setting("redundancy", ' ', arguments_.redundancy, ": expected CPUs, found ", device_);
+  if (job_.snapshot) {
+    take_snapshot(*job_.snapshot);  // if a peer ends meanwhile, the next world needs it
+    job_.snapshot.reset();
+  } else if (!arguments_.resume_from_checkpoint.empty()) {
     take_checkpoint();
+  }
   task_.seek(state_.position);
   if (arguments_.output_dir.empty() || !writes()) return;
   const bool evaluated = ending_ != StepEnding::evaluation;
@@ -98,6 +103,7 @@ TrainingResult TrainingRun::operator()() {
   optimizer_->zero_grad();
   static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
   use_graphs();
+  copy_shard();
   audit();
   result_.audit_seconds = 0;  // from here on it is a share of the steps' time
   call(&TrainerCallback::on_train_begin, arguments_);
@@ -109,6 +115,7 @@ TrainingResult TrainingRun::operator()() {
   if (in_epoch_) end_epoch(state_.position.epoch + 1);
   agree_to_stop();  // requests since the last step's
   if (job_.save_at_stop && saved_ != state_.step) save();
+  if (job_.group.size() > 1 && comm::Environment::read().elastic()) job_.left = snapshot();
   if (arguments_.load_best_model_at_end) load_best();
   optimizer_->swap_ema();
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
@@ -147,14 +154,21 @@ void TrainingRun::note_idle_stages() const {
 }
 
 void TrainingRun::agree_to_stop() {
+  // The larger world goes on from a snapshot or a checkpoint.
+  const bool may_grow = has_snapshot() || !arguments_.output_dir.empty();
+  grows_ = writes() && may_grow && comm::rank_waits(job_.group);
   if (job_.group.size() > 1) {
-    const char mine[] = {job_.stopped ? '1' : '0', job_.save_at_stop ? '1' : '0'};
-    for (const std::string& each : job_.group.all_gather_bytes(std::string(mine, 2))) {
+    const char mine[] = {job_.stopped ? '1' : '0', job_.save_at_stop ? '1' : '0',
+                         grows_ ? '1' : '0'};
+    for (const std::string& each : job_.group.all_gather_bytes(std::string(mine, 3))) {
       job_.stopped = job_.stopped || each[0] == '1';
       job_.save_at_stop = job_.save_at_stop || each[1] == '1';
+      grows_ = grows_ || each[2] == '1';
     }
   }
   stopping_ = job_.stopped;
+  // All ranks are here, and have the latest copies.
+  if (copies_.size() > 1) copies_.erase(copies_.begin(), copies_.end() - 1);
 }
 
 // With several ranks, a stop after the agreement takes effect at the next one.
@@ -189,6 +203,7 @@ void TrainingRun::take_step() {
   EnqueuedStep enqueued{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
                         task_.take_loss()};
   if (!late_) read_loss(enqueued);  // of all ranks, before anything is updated
+  refresh_copies();
   task_.update(*optimizer_);
   if (!late_) optimizer_->check_steps();
   optimizer_->zero_grad();
@@ -199,11 +214,12 @@ void TrainingRun::take_step() {
   const StepEnd end{state_.step, epoch_ends, last};
   read_steps(late_ && !evaluates_at(end, arguments_) && !epoch_ends && !last ? 1 : 0);
   ending_ = StepEnding::evaluation;
+  state_.generator = default_generator();
+  copy_shard();
   end_step(end);
 }
 
 void TrainingRun::end_step(const StepEnd& end) {
-  state_.generator = default_generator();
   if (ending_ == StepEnding::evaluation) {
     Metrics found;
     if (evaluates_at(end, arguments_)) found = evaluate();
@@ -213,7 +229,9 @@ void TrainingRun::end_step(const StepEnd& end) {
   ending_ = StepEnding::saving;
   agree_to_stop();
   const bool is_best = state_.best && state_.best->step == end.step;
-  const bool saves = job_.save_at_stop || saves_at(end, arguments_, is_best);
+  const bool grows = grows_ && !end.ends_run && !stopped();
+  const bool saves =
+      job_.save_at_stop || saves_at(end, arguments_, is_best) || (grows && !has_snapshot());
   const bool audits = every(arguments_.audit_steps, end.step) || end.ends_run;
   if (saves || audits || stopped()) read_steps(0);
   if (saves)
@@ -222,6 +240,7 @@ void TrainingRun::end_step(const StepEnd& end) {
     audit();
   ending_ = StepEnding::done;
   if (end.ends_epoch) end_epoch(state_.position.epoch);
+  if (grows) throw comm::WorldGrows();
 }
 
 void TrainingRun::read_steps(std::size_t late) {
@@ -303,19 +322,54 @@ void TrainingRun::take_checkpoint() {
   call(&TrainerCallback::load_state, state_.callbacks);
 }
 
-void TrainingRun::take_snapshot(const Snapshot& snapshot) {
+void TrainingRun::take_snapshot(Snapshot& snapshot) {
   state_ = snapshot.state;
   ending_ = snapshot.ending;
-  optimizer_->load_state(snapshot.moments);
+  if (snapshot.holders.empty())
+    optimizer_->load_state(snapshot.moments);
+  else
+    load_shards(snapshot, task_.module(), *optimizer_, job_.group);
+  // Only these count from here on; the others would stay beside those of the new ranks.
+  std::erase_if(snapshot.copies, [&](const ShardCopies& copies) {
+    return copies.state.step != state_.step || copies.shards != std::ssize(snapshot.holders);
+  });
+  copies_ = std::move(snapshot.copies);
   default_generator() = state_.generator;
   call(&TrainerCallback::load_state, state_.callbacks);
 }
 
-std::optional<Snapshot> TrainingRun::snapshot() const {
-  const bool whole = arguments_.strategy == Strategy::none || arguments_.strategy == Strategy::ddp;
-  if (late_ || !whole || job_.mesh.same_rows.size() > 1) return std::nullopt;
+bool TrainingRun::has_snapshot() const {
+  const bool whole = arguments_.strategy != Strategy::dp && !traits(arguments_.strategy).state;
+  return !late_ && (whole || arguments_.redundancy > 0) && job_.mesh.same_rows.size() == 1;
+}
+
+void TrainingRun::copy_shard() {
+  if (arguments_.redundancy == 0 || job_.group.size() == 1) return copies_.clear();
+  copy_shards(copies_, {state_, ending_}, task_.module(), *optimizer_, job_.group);
+}
+
+void TrainingRun::refresh_copies() {
+  if (copies_.empty() || copies_.back().state.step != state_.step) return;
+  copies_.back().state = state_;
+  copies_.back().state.callbacks = callback_state();
+  copies_.back().ending = ending_;
+}
+
+std::optional<Snapshot> TrainingRun::snapshot() {
+  if (!has_snapshot()) return std::nullopt;
+  if (arguments_.redundancy > 0) {
+    if (job_.group.size() == 1)  // no peer's end has come between two updates
+      copy_shards(copies_, {state_, ending_}, task_.module(), *optimizer_, job_.group);
+    refresh_copies();
+    if (copies_.empty()) return std::nullopt;
+    return Snapshot{.state = state_, .ending = ending_, .copies = copies_};
+  }
   Snapshot snapshot{state_, optimizer_->state(), ending_};
   snapshot.state.callbacks = callback_state();
+  // At the end the average changes places with the parameters, and must not do so again.
+  for (auto& parameter : snapshot.moments)
+    if (arguments_.ema_decay > 0 && !parameter.moments.empty())
+      parameter.moments.back().second = parameter.moments.back().second.clone();
   return snapshot;
 }
 

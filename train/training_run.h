@@ -40,8 +40,8 @@ struct TrainingJob {
   // Requests of a callback or an evaluator.
   bool stopped = false;
   bool save_at_stop = false;
-  /// After an error of train(); before train(): where it begins, instead of at a checkpoint.
-  std::optional<Snapshot> snapshot = {};
+  std::optional<Snapshot> snapshot = {};  // where train() begins, instead of at a checkpoint
+  std::optional<Snapshot> left = {};      // where the latest train() ended, for the next world
 };
 
 /// After an update.
@@ -61,11 +61,12 @@ class TrainingRun {
   TrainingRun& operator=(const TrainingRun&) = delete;
 
   TrainingResult operator()();
-  /// Once an error has ended it: what this rank has. Nothing where ranks hold different parts, or
-  /// where the device may be behind.
-  std::optional<Snapshot> snapshot() const;
+  /// After the last step or an error: what this rank has. Nothing where ranks hold different parts
+  /// without redundancy, or where the device may be behind.
+  std::optional<Snapshot> snapshot();
 
  private:
+  bool has_snapshot() const;
   /// A step that is enqueued on the device and not read yet.
   struct EnqueuedStep {
     StepReport report;  // without the values to be read
@@ -74,7 +75,11 @@ class TrainingRun {
   void check_metric() const;
   /// Continues from a checkpoint.
   void take_checkpoint();
-  void take_snapshot(const Snapshot& snapshot);
+  void take_snapshot(Snapshot& snapshot);
+  /// With redundancy: lets the next rank have this one's shard.
+  void copy_shard();
+  /// The copies of the latest update get the state as it is now.
+  void refresh_copies();
   void load_best();
   /// Calls `event` of all callbacks with the arguments.
   template <class Event, class... Arguments>
@@ -86,7 +91,7 @@ class TrainingRun {
   /// If possible, the task's steps, update included, run as graphs from here on.
   void use_graphs();
   void note_idle_stages() const;
-  /// A stop on one rank stops all ranks.
+  /// A stop on one rank stops all ranks. All learn of a rank that waits to join.
   void agree_to_stop();
   bool stopped() const;
 
@@ -134,8 +139,11 @@ class TrainingRun {
   StepEnding ending_ = StepEnding::done;  // of the latest update
   bool in_epoch_ = false;
   bool stopping_ = false;    // all ranks have agreed to
+  bool grows_ = false;       // a rank waits to join
   const char* inside_ = "";  // for an error in a step: ", evaluating"
   std::int64_t saved_ = -1;  // the step of the latest checkpoint
+  /// With redundancy: of the latest update, and of the one before until all ranks have the latest.
+  std::vector<ShardCopies> copies_;
 };
 
 }  // namespace ringlet::train

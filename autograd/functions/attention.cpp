@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet::autograd {
 
@@ -35,7 +36,7 @@ Variable pooling(PoolingMode mode, const Variable& x, const Tensor& cu_seqlens,
 }
 
 Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
-                                      bool causal, const Tensor& mask) {
+                                      bool causal, const Tensor& mask) try {
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
   Variable scores = matmul(q * scale, k, {.trans_b = true});  // (.., L, S)
   const auto keep = [&](const Tensor& attended) {
@@ -44,9 +45,11 @@ Variable scaled_dot_product_attention(const Variable& q, const Variable& k, cons
   if (mask) keep(mask);
   if (causal) keep(lower_triangle(q.size(-2), k.size(-2), 0, q.device()));
   return matmul(softmax(scores), v);
+} catch (const Error& error) {
+  fail_as("scaled_dot_product_attention", error);
 }
 
-Variable rotary_embedding(const Variable& x, double base) {
+Variable rotary_embedding(const Variable& x, double base) try {
   const std::int64_t half = x.size(-1) / 2;
   RINGLET_CHECK(half > 0 && x.size(-1) == 2 * half, "[rotary_embedding] the last dimension of ",
                 x.shape(), " is not even");
@@ -59,6 +62,8 @@ Variable rotary_embedding(const Variable& x, double base) {
                  sine = ringlet::sin(angle).to(x.dtype());
   const Variable first = narrow(x, -1, 0, half), second = narrow(x, -1, half, half);
   return concat({first * cosine - second * sine, second * cosine + first * sine}, -1);
+} catch (const Error& error) {
+  fail_as("rotary_embedding", error);
 }
 
 }  // namespace ringlet::autograd

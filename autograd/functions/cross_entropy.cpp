@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/ops/checks.h"
 #include "ringlet/core/ops/cross_entropy.h"
 
 namespace ringlet::autograd {
@@ -34,7 +35,7 @@ void for_product_blocks(std::int64_t rows, Visit&& visit) {
 }  // namespace
 
 Variable product_cross_entropy(const Variable& a, const Variable& b, const Tensor& labels,
-                               double scale, double divisor) {
+                               double scale, double divisor) try {
   const auto logits = [scale](const Tensor& rows, const Tensor& all) {
     return ringlet::scale(matmul(rows, all, {.trans_b = true}), scale);
   };
@@ -68,6 +69,8 @@ Variable product_cross_entropy(const Variable& a, const Variable& b, const Tenso
     if (grads[1].needed()) grads[1].set(grad_all.to(all.dtype()));
   };
   return record("product_cross_entropy", loss, {a, b}, std::move(backward));
+} catch (const Error& error) {
+  fail_as("product_cross_entropy", error);
 }
 
 }  // namespace ringlet::autograd

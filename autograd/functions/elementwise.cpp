@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet::autograd {
 
@@ -13,7 +14,7 @@ namespace {
 
 bool saves_input(UnaryOp op) {
   return op == UnaryOp::abs || op == UnaryOp::log || op == UnaryOp::gelu || op == UnaryOp::square ||
-         op >= UnaryOp::sin;
+         op == UnaryOp::sin || op == UnaryOp::cos || op == UnaryOp::log1p;
 }
 bool saves_nothing(UnaryOp op) { return op == UnaryOp::neg || op == UnaryOp::sign; }
 
@@ -112,8 +113,10 @@ Variable binary(BinaryOp op, const Variable& a, const Variable& b) {
   return record(name(op), ringlet::binary(op, a.tensor(), b.tensor()), {a, b}, std::move(backward));
 }
 
-Variable pow(const Variable& x, double exponent) {
+Variable pow(const Variable& x, double exponent) try {
   return pow(x, Variable(scalar_like(exponent, x.tensor())));
+} catch (const Error& error) {
+  fail_as("pow", error);
 }
 
 // ---- numbers and choices ------------------------------------------------------------------
@@ -156,10 +159,22 @@ Variable where(const Tensor& condition, const Variable& a, const Variable& b) {
                 std::move(backward));
 }
 
-Variable clamp(const Variable& x, double low, double high) {
+Variable masked_fill(const Variable& x, const Tensor& mask, double value) try {
+  return where(mask, scalar_like(value, x.tensor()), x);
+} catch (const Error& error) {
+  fail_as("masked_fill", error);
+}
+
+Variable clamp(const Variable& x, double low, double high) try {
   const Tensor least = scalar_like(low, x.tensor()), most = scalar_like(high, x.tensor());
   const Tensor inside = mul(gt(x.tensor(), least), lt(x.tensor(), most));
   return where(inside, x, minimum(maximum(x.tensor(), least), most));
+} catch (const Error& error) {
+  fail_as("clamp", error);
+}
+
+Variable silu(const Variable& x) try { return x * sigmoid(x); } catch (const Error& error) {
+  fail_as("silu", error);
 }
 
 Variable dropout(const Variable& x, const DropoutKey& key, const Tensor& positions) {

@@ -3,6 +3,7 @@
 #include "ringlet/autograd/functions.h"
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/ops/checks.h"
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::autograd {
@@ -48,14 +49,14 @@ std::vector<Tensor> tensors_of(const std::vector<Variable>& variables) {
 }  // namespace
 
 Variable concat(const std::vector<Variable>& inputs, int axis) {
+  const Tensor y = ringlet::concat(tensors_of(inputs), axis);
   std::vector<std::int64_t> sizes;
   for (const Variable& x : inputs) sizes.push_back(x.size(axis));
-  return record("concat", ringlet::concat(tensors_of(inputs), axis), inputs,
-                [axis, sizes](const Tensor& grad, Gradients& grads) {
-                  std::int64_t begin = 0;
-                  for (std::size_t i = 0; i < sizes.size(); begin += sizes[i++])
-                    if (grads[i].needed()) grads[i].set(narrow(grad, axis, begin, sizes[i]));
-                });
+  return record("concat", y, inputs, [axis, sizes](const Tensor& grad, Gradients& grads) {
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < sizes.size(); begin += sizes[i++])
+      if (grads[i].needed()) grads[i].set(narrow(grad, axis, begin, sizes[i]));
+  });
 }
 
 Variable stack(const std::vector<Variable>& inputs, int axis) {
@@ -96,10 +97,11 @@ std::vector<Variable> split(const Variable& x, const std::vector<std::int64_t>& 
 }
 
 Variable pad(const Variable& x, int axis, std::int64_t before, std::int64_t after) {
+  const Tensor y = ringlet::pad(x.tensor(), axis, before, after);
   auto backward = [axis, before, length = x.size(axis)](const Tensor& grad, Gradients& grads) {
     grads[0].set(ringlet::narrow(grad, axis, before, length));
   };
-  return record("pad", ringlet::pad(x.tensor(), axis, before, after), {x}, std::move(backward));
+  return record("pad", y, {x}, std::move(backward));
 }
 
 Variable permute(const Variable& x, const std::vector<int>& axes) {
@@ -140,17 +142,26 @@ Variable gather(const Variable& x, int axis, const Tensor& index) {
                 add_selected(scatter_add_, x, axis, index));
 }
 
-Sorted sort(const Variable& x, int axis, bool descending) {
+Sorted sort(const Variable& x, int axis, bool descending) try {
   const Tensor indices = argsort(x.tensor(), axis, descending);
   return {gather(x, axis, indices), indices};
+} catch (const Error& error) {
+  fail_as("sort", error);
 }
 
+namespace {
+/// lower_triangle() of x's matrices.
+Tensor triangle(const char* op, const Variable& x, std::int64_t diagonal) {
+  RINGLET_CHECK(x.dim() >= 2, "[", op, "] needs matrices, got ", x.shape());
+  return lower_triangle(x.size(-2), x.size(-1), diagonal, x.device());
+}
+}  // namespace
+
 Variable tril(const Variable& x, std::int64_t diagonal) {
-  return where(lower_triangle(x.size(-2), x.size(-1), diagonal, x.device()), x,
-               scalar_like(0, x.tensor()));
+  return where(triangle("tril", x, diagonal), x, scalar_like(0, x.tensor()));
 }
 Variable triu(const Variable& x, std::int64_t diagonal) {
-  return masked_fill(x, lower_triangle(x.size(-2), x.size(-1), diagonal - 1, x.device()), 0);
+  return masked_fill(x, triangle("triu", x, diagonal - 1), 0);
 }
 
 Variable scatter_add(const Variable& x, int axis, const Tensor& index, const Variable& source) {

@@ -9,6 +9,7 @@
 #include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/autograd/side_branch.h"
+#include "ringlet/core/ops/checks.h"
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::autograd {
@@ -215,7 +216,7 @@ struct PackedLinearBackward {
 }  // namespace
 
 Variable packed_linear(const Variable& x, const std::vector<Variable>& weights,
-                       const std::vector<Variable>& biases) {
+                       const std::vector<Variable>& biases) try {
   std::vector<Tensor> weight_tensors, bias_tensors;
   std::vector<Variable> inputs{x};
   for (const Variable& weight : weights) weight_tensors.push_back(weight.tensor());
@@ -227,6 +228,8 @@ Variable packed_linear(const Variable& x, const std::vector<Variable>& weights,
   PackedLinearBackward backward{x, {weights.begin(), weights.end()}, {}};
   for (const Variable& bias : biases) backward.bias_shapes.push_back(bias.shape());
   return record("packed_linear", y, inputs, backward);
+} catch (const Error& error) {
+  fail_as("packed_linear", error);
 }
 
 }  // namespace ringlet::autograd

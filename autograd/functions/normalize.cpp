@@ -2,6 +2,7 @@
 #include "ringlet/autograd/functions.h"
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet::autograd {
 
@@ -24,8 +25,10 @@ Variable cosine_similarity(const Variable& a, const Variable& b, double eps) {
                 {a, b}, std::move(backward));
 }
 
-Variable cosine_similarity_matrix(const Variable& a, const Variable& b) {
+Variable cosine_similarity_matrix(const Variable& a, const Variable& b) try {
   return matmul(normalize(a), normalize(b), {.trans_b = true});
+} catch (const Error& error) {
+  fail_as("cosine_similarity_matrix", error);
 }
 
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias, double eps) {
@@ -41,10 +44,12 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
   return record("layer_norm", out.y, {x, weight, bias}, std::move(backward));
 }
 
-Variable rms_norm(const Variable& x, const Variable& weight, double eps) {
+Variable rms_norm(const Variable& x, const Variable& weight, double eps) try {
   const Variable wide = cast(x, parameter_dtype(x.dtype()));
   const Variable scaled = wide * rsqrt(mean(square(wide), {-1}, true) + eps);
   return cast(scaled * weight, x.dtype());
+} catch (const Error& error) {
+  fail_as("rms_norm", error);
 }
 
 Variable residual_dropout_layer_norm(const Variable& x, const Variable& residual,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet::autograd {
 
@@ -43,7 +44,7 @@ Variable min(const Variable& x, std::vector<int> axes, bool keepdim) {
   return reduce(ReduceOp::min, x, std::move(axes), keepdim);
 }
 
-Variable logsumexp(const Variable& x, std::vector<int> axes, bool keepdim) {
+Variable logsumexp(const Variable& x, std::vector<int> axes, bool keepdim) try {
   const Tensor largest = ringlet::max(x.tensor(), axes, true);
   const Tensor finite = lt(ringlet::abs(largest), scalar_like(INFINITY, largest));
   const Tensor shift = ringlet::where(finite, largest, scalar_like(0, largest));
@@ -56,15 +57,21 @@ Variable logsumexp(const Variable& x, std::vector<int> axes, bool keepdim) {
         const Tensor& sums = wide.tensor(grads);
         grads[0].set(mul(ringlet::exp(sub(x.tensor(grads), sums)), grad.view(sums.shape())));
       });
+} catch (const Error& error) {
+  fail_as("logsumexp", error);
 }
 
-Variable var(const Variable& x, std::vector<int> axes, bool keepdim, double correction) {
+Variable var(const Variable& x, std::vector<int> axes, bool keepdim, double correction) try {
   const Variable average = mean(x, axes, true);
   const auto n = static_cast<double>(x.numel()) / static_cast<double>(average.numel());
   return sum(square(x - average), std::move(axes), keepdim) / (n - correction);
+} catch (const Error& error) {
+  fail_as("var", error);
 }
-Variable std(const Variable& x, std::vector<int> axes, bool keepdim, double correction) {
+Variable std(const Variable& x, std::vector<int> axes, bool keepdim, double correction) try {
   return sqrt(var(x, std::move(axes), keepdim, correction));
+} catch (const Error& error) {
+  fail_as("std", error);
 }
 
 Variable cumsum(const Variable& x, int axis) {

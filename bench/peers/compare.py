@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 RINGLET, INSTALLED, BEST = "ringlet", "Sentence Transformers", "Sentence Transformers at its best"
 VARIANTS = ("plain", "tuned", "sdpa", "both", "sentence_transformers")
-EXTRAS = {"f32", "bf16", "compile"}
+EXTRAS = {"f32", "bf16", "compile", "flash"}
 KEPT = ("pairs_per_s", "real_tokens_per_s", "peak_memory_bytes", "peak_device_bytes", "peak_tensor_bytes")
 # Options of our communication and of how we launch steps.
 FORWARDED = ("--transport", "--algorithm", "--step-graphs")
@@ -160,6 +160,7 @@ def print_table(head, rows):
 def ours(arguments):
     command = [arguments.throughput, "--strategy", "none", "--model", arguments.model, "--dtype", arguments.dtype,
                "--batch", str(arguments.batch), "--rounds", "1", "--matmul-precision", arguments.precision]
+    command += ["--histogram", arguments.histogram] if arguments.histogram else []
     if arguments.device != "cpu":
         return command + ["--device", arguments.device, "--idle-steps", "0"]
     return command + ["--threads-per-device", str(arguments.threads)]
@@ -173,6 +174,8 @@ def peer(arguments, python, variant, extras, folder):
                "--dtype", dtype, "--device", arguments.device, "--threads", str(arguments.threads)]
     command += ["--attention", "sdpa"] if variant in ("sdpa", "both") else []
     command += ["--compile"] if "compile" in extras else []
+    command += ["--attention", "flash_attention_2"] if "flash" in extras else []
+    command += ["--histogram", arguments.histogram] if arguments.histogram else []
     if arguments.device != "cpu":
         return command, {}
     best = best_environment(folder) if variant in ("tuned", "both", "sentence_transformers at its best") else {}
@@ -490,12 +493,13 @@ def parse(words=None):
     steps(step)
     step.add_argument("--throughput", metavar="PROGRAM", help="a built bench/throughput; left out: only the peers run")
     step.add_argument("--python", action="append", default=[], metavar="NAME[:VARIANT]=PATH", required=True,
-                      help=f"a Python with torch, and the variant: {', '.join(VARIANTS)}; +f32, +bf16 and +compile "
-                      "behind it say so of that peer; without one as installed and, on a CPU, at its best")
+                      help=f"a Python with torch, and the variant: {', '.join(VARIANTS)}; +f32, +bf16, +compile and "
+                      "+flash (FlashAttention-2) behind it say so of that peer; without one as installed and, on a CPU, at its best")
     step.add_argument("--padded", action="store_true", help="run ours once more padded, as the peers are")
     step.add_argument("--model", nargs="+", default=["mpnet-base"])
     step.add_argument("--dtype", nargs="+", choices=("f32", "bf16"), default=["f32"])
     step.add_argument("--threads", nargs="+", type=int, default=[1])
+    step.add_argument("--histogram", metavar="FILE", help="of the lengths of pairs, of every program")
     step.add_argument("--precision", default="highest", help="of ringlet's f32 products")
     step.add_argument("--warmup", type=int, default=1, help="steps that are not timed, on either side")
     step.add_argument("--steps", type=int, default=3)

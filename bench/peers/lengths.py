@@ -17,8 +17,9 @@ def splitmix64(value):
 class Lengths:
     """Pair k (k = step * batch + row) has the lengths at splitmix64(k) mod n of the histogram's n pairs."""
 
-    def __init__(self):
-        histogram = json.loads(HISTOGRAM.read_text(encoding="utf-8"))
+    def __init__(self, histogram=None):
+        """`histogram`: a file of other lengths."""
+        histogram = json.loads(pathlib.Path(histogram or HISTOGRAM).read_text(encoding="utf-8"))
         self.pairs = [(premise, hypothesis) for premise, hypothesis, count in histogram["lengths"]
                       for _ in range(count)]
         self.mean_tokens_per_pair = sum(map(sum, self.pairs)) / len(self.pairs)

@@ -31,8 +31,8 @@ DEADLINE = datetime.timedelta(minutes=10)  # of a wait for another rank
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
 
-def make_encoder(model, device="cpu"):
-    """(SentenceTransformer with random weights, its words)."""
+def make_encoder(model, device="cpu", attention="default"):
+    """(SentenceTransformer with random weights, its words). `attention`: transformers' name of it."""
     kind, vocabulary, hidden, layers, heads, positions = SIZES[model]
     specials = (["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"] if kind == "mpnet"
                 else ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
@@ -48,6 +48,8 @@ def make_encoder(model, device="cpu"):
         make_model(config, add_pooling_layer=False).save_pretrained(folder)
         tokenizer_of(make_tokenizer, pieces, folder).save_pretrained(folder)
         transformer = models.Transformer(folder, max_seq_length=384)
+        if attention != "default":
+            transformer.auto_model.set_attn_implementation(attention)
         transformer.auto_model.pooler = None
         encoder = SentenceTransformer(modules=[transformer, models.Pooling(hidden, "mean")], device=str(device))
     return encoder, words
@@ -93,10 +95,11 @@ def shard(loss, device):
 
 
 def main():
-    arguments = parse(__doc__, strategy=(("none", "fsdp"), "none"))  # others than none under torchrun
+    arguments = parse(__doc__, strategy=(("none", "fsdp"), "none"),  # others than none under torchrun
+                      attention=(("default", "flash_attention_2"), "default"))
     rank, ranks = place(arguments)
     device = use_device(arguments)
-    encoder, words = make_encoder(arguments.model, device)
+    encoder, words = make_encoder(arguments.model, device, arguments.attention)
     if arguments.compile:
         # Releases differ in whether auto_model is the module itself or a property that returns it.
         part = "model" if isinstance(getattr(type(encoder[0]), "auto_model", None), property) else "auto_model"
@@ -106,7 +109,7 @@ def main():
     if arguments.strategy == "fsdp":
         shard(loss, device)
     optimizer = make_optimizer(loss)
-    lengths, draw = Lengths(), random.Random(1 + rank)
+    lengths, draw = Lengths(arguments.histogram), random.Random(1 + rank)
     steps, tokens = [], [0, 0]
     for number in range(arguments.warmup + arguments.steps):
         columns = lengths.batch(number * ranks + rank, arguments.batch)

@@ -90,7 +90,7 @@ def main():
     size = arguments.batch * replicas(arguments)
     encoder, words = make_encoder(arguments.model, device)
     loss = losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3)
-    lengths, clock, widths = Lengths(), Clock(device), []
+    lengths, clock, widths = Lengths(arguments.histogram), Clock(device), []
     batches = [lengths.batch(k, size) for k in range((arguments.warmup + arguments.steps) * ranks)]
 
     def look(module, inputs):

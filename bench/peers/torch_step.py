@@ -32,6 +32,7 @@ def parse(description, **options):
     parser.add_argument("--threads", type=int, default=1, help="of each device that is a CPU")
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
     parser.add_argument("--compile", action="store_true", help="the encoder by torch.compile, for all lengths")
+    parser.add_argument("--histogram", metavar="FILE", help="of the lengths of pairs (default: SNLI's)")
     parser.add_argument("--json", metavar="FILE")
     return parser.parse_args()
 
@@ -172,7 +173,7 @@ def main():
         encoder = torch.compile(encoder, dynamic=True)
     loss = SoftmaxLoss(encoder, hidden).to(device).train()
     optimizer = make_optimizer(loss)
-    lengths = Lengths()
+    lengths = Lengths(arguments.histogram)
     generator = torch.Generator().manual_seed(1)
     steps, tokens = [], [0, 0]
 

@@ -30,7 +30,8 @@ struct LauncherOptions {
   int max_restarts = 0;  // 0 with several hosts
   /// A job goes on if so many ranks are left when others were killed, or hang longer than the
   /// grace. It does so in the same processes if these call regroup_from_env(), else in new ones.
-  /// Each time counts as a restart. 0: every restart has all ranks.
+  /// Each time counts as a restart. In the same processes a killed rank is then started anew while
+  /// a restart is left, and joins the others. 0: every restart has all ranks.
   int min_ranks = 0;
   /// Each rank's output goes to LOG_DIR/attempt_A/rank_R/stdout.log and stderr.log. Empty: to the
   /// screen.

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <ostream>
@@ -11,6 +13,73 @@
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
+namespace {
+
+constexpr std::size_t kLongestLine = 1 << 16;  // longer ones are broken
+constexpr std::size_t kTailLines = 20;
+constexpr std::string_view kError = "ringlet: ";
+constexpr std::chrono::seconds kHeld{1};
+constexpr int kReadsPerTurn = 16;  // so that no rank keeps the launcher to itself
+
+}  // namespace
+
+RankStream::RankStream(std::string prefix, std::ostream* screen, const std::filesystem::path& file,
+                       std::ostream& warnings)
+    : prefix_(std::move(prefix)), screen_(screen), warnings_(warnings), path_(file) {
+  if (path_.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(path_.parent_path(), error);
+  file_.open(path_, std::ios::binary | std::ios::trunc);
+  if (!file_) fail_input("--log-dir: cannot write ", path_.string());
+}
+
+bool RankStream::pump(int fd) {
+  if (!error_.empty() && std::chrono::steady_clock::now() - error_at_ > kHeld) show_error();
+  std::array<char, 1 << 14> buffer;
+  bool open = true;
+  for (int i = 0; i < kReadsPerTurn; ++i) {
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    open = n > 0 || (n < 0 && errno == EAGAIN);
+    if (n <= 0) break;
+    if (file_.is_open()) file_.write(buffer.data(), n);
+    partial_.append(buffer.data(), static_cast<std::size_t>(n));
+    std::size_t begin = 0;
+    for (std::size_t end; (end = partial_.find('\n', begin)) != partial_.npos; begin = end + 1)
+      pass_on(std::string_view(partial_).substr(begin, end - begin));
+    partial_.erase(0, begin);
+    if (partial_.size() > kLongestLine) finish();
+  }
+  if (file_.is_open() && !file_.flush()) {
+    warnings_ << "ringlet: " << path_.string() << ": cannot write; it ends here" << std::endl;
+    file_.close();
+  }
+  if (screen_ != nullptr) screen_->flush();
+  return open;
+}
+
+void RankStream::finish() {
+  if (!partial_.empty()) pass_on(partial_);
+  partial_.clear();
+}
+
+void RankStream::show_error() {
+  if (!error_.empty()) *screen_ << prefix_ << error_ << std::endl;
+  error_.clear();
+}
+
+void RankStream::pass_on(std::string_view line) {
+  show_error();
+  if (screen_ != nullptr && line.starts_with(kError)) {
+    error_ = line;
+    error_at_ = std::chrono::steady_clock::now();
+  } else if (screen_ != nullptr) {
+    *screen_ << prefix_ << line << '\n';
+  }
+  tail_.emplace_back(line);
+  if (tail_.size() > kTailLines) tail_.pop_front();
+}
+
 namespace {
 
 /// torchrun's variables, and those that init_from_env() reads.
@@ -39,6 +108,8 @@ std::map<std::string, std::string> rank_environment(const LauncherOptions& optio
       {"RINGLET_PORT", port},
       // Empty rather than unset: hides that of an outer launcher.
       {"RINGLET_LAUNCHER", options.nnodes == 1 ? "1" : ""},
+      {"RINGLET_JOINS", attempt.joins ? "1" : ""},
+      {"RINGLET_GRACE", text(static_cast<int>(options.grace.count()))},
       {"RINGLET_RANKS_AT_START", options.min_ranks > 0 ? text(attempt.ranks_at_start) : ""},
       {kPinned, pinned ? "1" : ""},
   };
@@ -79,40 +150,33 @@ bool LocalRank::attend() {
   return true;
 }
 
-std::vector<LocalRank> start_ranks(const LauncherOptions& options, const Attempt& attempt,
-                                   std::ostream& out, std::ostream& err) {
-  const auto n = static_cast<std::size_t>(options.nproc_per_node);
-  std::vector<std::vector<int>> processors(n);
-  if (options.pin) processors = share_cores(options.nproc_per_node);
-  std::vector<LocalRank> ranks;
-  ranks.reserve(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const int local_rank = static_cast<int>(i);
-    const int rank = options.node_rank * options.nproc_per_node + local_rank;
-    const std::string prefix =
-        options.nnodes * options.nproc_per_node > 1 ? str('[', rank, "] ") : "";
-    const bool files = !options.log_dir.empty();
-    const Streams shown = !files                   ? Streams{true, true}
-                          : i < options.tee.size() ? options.tee[i]
-                                                   : Streams{};
-    const auto folder = options.log_dir / str("attempt_", attempt.number) / str("rank_", rank);
-    const auto stream = [&](bool show, std::ostream& to, const char* file) {
-      return RankStream(prefix, show ? &to : nullptr, files ? folder / file : "", err);
-    };
-    RankStream its_out = stream(shown.out, out, "stdout.log");
-    RankStream its_err = stream(shown.err, err, "stderr.log");
-    ranks.push_back({rank,
-                     Process({.command = options.command,
-                              .environment = rank_environment(options, attempt, local_rank,
-                                                              !processors[i].empty()),
-                              .processors = processors[i],
-                              .input = rank == 0 && isatty(STDIN_FILENO) == 0}),
-                     std::move(its_out), std::move(its_err)});
-  }
-  return ranks;
+LocalRank start_rank(const LauncherOptions& options, const Attempt& attempt, int local_rank,
+                     std::ostream& out, std::ostream& err) {
+  const auto i = static_cast<std::size_t>(local_rank);
+  const std::vector<int>& processors = attempt.processors[i];
+  const int rank = options.node_rank * options.nproc_per_node + local_rank;
+  const std::string prefix =
+      options.nnodes * options.nproc_per_node > 1 ? str('[', rank, "] ") : "";
+  const bool files = !options.log_dir.empty();
+  const Streams shown = !files                   ? Streams{true, true}
+                        : i < options.tee.size() ? options.tee[i]
+                                                 : Streams{};
+  const auto folder = options.log_dir / str("attempt_", attempt.number) / str("rank_", rank);
+  const auto stream = [&](bool show, std::ostream& to, const char* file) {
+    return RankStream(prefix, show ? &to : nullptr, files ? folder / file : "", err);
+  };
+  RankStream its_out = stream(shown.out, out, "stdout.log");
+  RankStream its_err = stream(shown.err, err, "stderr.log");
+  return {
+      rank,
+      Process({.command = options.command,
+               .environment = rank_environment(options, attempt, local_rank, !processors.empty()),
+               .processors = processors,
+               .input = rank == 0 && isatty(STDIN_FILENO) == 0}),
+      std::move(its_out), std::move(its_err)};
 }
 
-int report_failure(const Failure& failure, std::vector<LocalRank>& ranks, std::ostream& err) {
+int report_failure(const Failure& failure, std::list<LocalRank>& ranks, std::ostream& err) {
   const std::optional<int> culprit = rank_named_first(failure.culprit);
   const std::optional<int> named = rank_named_first(failure.cause);
   const std::optional<int> root = culprit ? culprit : named;  // nothing if no rank is to blame

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <csignal>
 #include <deque>
+#include <list>
 #include <optional>
 #include <ostream>
+#include <utility>
+#include <vector>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
+#include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/local_rank.h"
 #include "ringlet/comm/launcher/signals.h"
@@ -19,7 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLaunchTick = 50;  // ms between two looks at the alarm
+constexpr int kRefusedInput = 2;  // exit code
+constexpr int kLaunchTick = 50;   // ms between two looks at the alarm
+constexpr int kFormTick = 5;      // the same while ranks wait for a new world
 /// Time for ranks that receive the alarm to end by themselves: a signal would cut off their
 /// message.
 constexpr auto kHearing = std::chrono::seconds(3);
@@ -37,10 +43,11 @@ class JobStore {
   }
 
   int port() const { return port_; }
-  /// Tells the ranks where the next world has its store; -1: there is none.
-  void name_next(int port) const {
-    if (alarm_) alarm_->add(kPortOfNextWorld, port);
+  /// Tells the ranks where the next world has its store, once; -1: there is none.
+  void name_next(int port) {
+    if (alarm_ && !std::exchange(named_, true)) alarm_->add(kPortOfNextWorld, port);
   }
+  bool named() const { return named_; }
   void set_ranks(const std::string& ranks) const { alarm_->set(kRanksOfWorld, ranks); }
   bool raised() const { return alarm_ && alarm_->raised(); }
   /// The first failure, which is `seen` unless the store has an earlier one.
@@ -49,11 +56,12 @@ class JobStore {
     if (!alarm_->raised()) alarm_->raise(seen);
     return {alarm_->cause(), alarm_->culprit(), {}};
   }
-  /// Whether this rank (by default any rank) has joined the store, and so receives its alarm. On
+  /// Whether this rank, or `least` ranks, have joined the store, and so receive its alarm. On
   /// several hosts this is not known.
-  bool joined(std::optional<int> rank = {}) const {
+  bool joined(std::optional<int> rank = {}, int least = 1) const {
     try {
-      return !alarm_ || (rank ? has_joined(*alarm_, *rank) : alarm_->add(kRanksThatJoined, 0) > 0);
+      return !alarm_ ||
+             (rank ? has_joined(*alarm_, *rank) : alarm_->add(kRanksThatJoined, 0) >= least);
     } catch (const Error&) {  // the store has ended: that is an alarm, too
       return true;
     }
@@ -61,6 +69,7 @@ class JobStore {
 
  private:
   int port_;
+  bool named_ = false;
   std::unique_ptr<TcpStoreServer> server_;
   std::unique_ptr<TcpStore> alarm_;
 };
@@ -72,15 +81,18 @@ class Run {
       std::ostream& out, std::ostream& err)
       : options_(options),
         signals_(signals),
+        out_(out),
         err_(err),
         token_(Token::from_environment()),
         restarts_(attempt) {
     const bool is_new = token_.empty() && options.nnodes == 1;
     if (is_new) token_ = Token::random();
     stores_.emplace_back(options, token_, options.master_port);
-    ranks_ = start_ranks(options,
-                         {attempt, store().port(), is_new ? token_.secret() : "", ranks_at_start},
-                         out, err);
+    const int ranks = options.nproc_per_node;
+    const auto any = std::vector<std::vector<int>>(static_cast<std::size_t>(ranks));
+    attempt_ = {attempt, store().port(), is_new ? token_.secret() : "", ranks_at_start,
+                options.pin ? share_cores(ranks) : any};
+    for (int i = 0; i < ranks; ++i) ranks_.push_back(start_rank(options, attempt_, i, out, err));
   }
 
   JobEnd run() {
@@ -92,6 +104,7 @@ class Run {
         if (rank.attend()) end_of(rank);
       if (!failure_ && store().raised()) fail_because("");
       if (!failure_ && !absent_.empty() && store().joined()) fail_because(absent_);
+      bring_back();
       if (forming_) form();
       hurry();
     }
@@ -110,11 +123,13 @@ class Run {
       return signal != 0 && !(signalled_ && signal == SIGTERM);
     }));
   }
+  /// Ranks ended with the exit code of bad input before one joined: they would again.
+  bool refused(const JobEnd& ended) { return ended.code == kRefusedInput && !store().joined(); }
   /// The job's restarts so far, those that went on in the same processes included.
   int restarts() const { return restarts_; }
 
  private:
-  const JobStore& store() const { return stores_.back(); }
+  JobStore& store() { return stores_.back(); }
   /// Waits until a rank prints or ends, or a signal has come, at most a tick.
   void wait() {
     std::vector<pollfd> polled{{signals_.fd().fd(), POLLIN, 0}};
@@ -123,7 +138,7 @@ class Run {
       polled.push_back({rank.process.out().fd(), POLLIN, 0});
       polled.push_back({rank.process.err().fd(), POLLIN, 0});
     }
-    poll(polled.data(), polled.size(), kLaunchTick);
+    poll(polled.data(), polled.size(), forming_ ? kFormTick : kLaunchTick);
   }
 
   void send(int signal) const {
@@ -145,32 +160,41 @@ class Run {
     if (stopped_by_ != 0) return;
     const std::string end = str("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ",
                                 host_name(), ") ", rank.process.how_it_ended());
+    if (rank.rank == newcomer_) return end_of_newcomer(end);
     if (*rank.exit_code != 0) {
-      const bool left_out = forming_ && rank.process.killed_by() != 0 && !store().joined(rank.rank);
-      if (!failure_ && !left_out) fail_because(end, rank.process.killed_by() == 0);
+      const bool killed = rank.process.killed_by() != 0;
+      const bool left_out = forming_ && killed && !store().joined(rank.rank);
+      if (killed) lost_.push_back(rank.rank);
+      if (left_out && forming_->cause.empty()) forming_->cause = end;
+      if (!failure_ && !left_out) fail_because(end, !killed);
       return;
     }
     if (!signalled_) done_.push_back(rank.rank);
     // A rank that joined and left has ended in order, as far as the launcher can tell; its peers
-    // detect it if they still need that rank.
-    if (!store().joined(rank.rank)) absent_ = str(end, " before it joined the group of all ranks");
+    // detect it if they still need that rank. A world that forms does without it.
+    if (!forming_ && !store().joined(rank.rank))
+      absent_ = str(end, " before it joined the group of all ranks");
   }
 
   /// `exited`: it is the error of a rank that ran to its end, so that no other rank can go on.
   void fail_because(const std::string& seen, bool exited = false) {
-    const Failure failure = forming_ ? *forming_ : store().first_failure(seen);
+    const bool known = forming_ && !forming_->cause.empty();
+    const Failure failure = known ? *forming_ : store().first_failure(seen);
     const bool goes_on = !exited && options_.min_ranks > 0 && stopped_by_ == 0 &&
                          restarts_ < options_.max_restarts && store().joined();
     if (goes_on) return begin_world(failure);
     fail(failure);
   }
 
-  void fail(const Failure& failure) {
-    failure_ = failure;
+  void fail(Failure failure) {  // a copy: it may be the one of forming_
+    failure_ = std::move(failure);
     forming_.reset();
     if (options_.min_ranks > 0) {
-      store().first_failure(failure.cause);
-      store().name_next(-1);
+      for (JobStore* const ends : {&store(), waiting_ ? &*waiting_ : nullptr}) {
+        if (!ends) continue;
+        ends->first_failure(failure_->cause);
+        ends->name_next(-1);
+      }
     }
     if (stopped_by_ != 0) return;  // the ranks have their signal and their deadline
     terminate_at_ = Clock::now();
@@ -180,11 +204,19 @@ class Run {
 
   // ---- a world of the ranks that are left
 
-  /// Ranks that know how go on to a new store; the others end.
+  /// Ranks that call regroup_from_env() go on to a new store; the others end.
   void begin_world(const Failure& failure) {
-    const JobStore& ended = store();
-    stores_.emplace_back(options_, token_, /*port=*/0);
+    JobStore& ended = store();
+    if (waiting_ && waiting_->joined())
+      use_waiting();
+    else
+      stores_.emplace_back(options_, token_, /*port=*/0);
     ended.name_next(store().port());
+    begin_forming(failure);
+  }
+
+  /// `failure` has no cause where a rank joins.
+  void begin_forming(const Failure& failure) {
     forming_ = failure;
     form_by_ = Clock::now() + options_.grace;
   }
@@ -194,7 +226,7 @@ class Run {
     int left = 0;
     bool complete = true;
     for (const LocalRank& rank : ranks_) {
-      if (rank.exit_code) continue;
+      if (rank.exit_code || rank.rank == newcomer_) continue;
       if (store().joined(rank.rank)) {
         ranks += str(rank.rank, ' ');
         ++left;
@@ -204,12 +236,71 @@ class Run {
       }
     }
     if (!complete || failure_) return;
-    if (left < options_.min_ranks) return fail(*forming_);
-    ++restarts_;
-    err_ << "ringlet: " << forming_->cause << "; going on with " << left << " of " << ranks_.size()
-         << " ranks, restart " << restarts_ << " of " << options_.max_restarts << std::endl;
+    const std::string cause = forming_->cause;
+    const bool restarts = !cause.empty();
+    if (left < options_.min_ranks || (restarts && restarts_ == options_.max_restarts))
+      return fail(*forming_);
+    err_ << "ringlet: " << (restarts ? cause : "a killed rank is back") << "; going on with "
+         << left << " of " << ranks_.size() << " ranks";
+    if (restarts) err_ << ", restart " << ++restarts_ << " of " << options_.max_restarts;
+    err_ << std::endl;
     forming_.reset();
     store().set_ranks(ranks);
+  }
+
+  // ---- a killed rank that comes back: it joins a store at which the next world will be formed
+
+  void bring_back() {
+    if (failure_ || forming_ || stopped_by_ != 0) return;
+    const bool may_come = done_.empty() && restarts_ < options_.max_restarts;
+    if (!waiting_ && may_come && !lost_.empty()) return start_newcomer();
+    if (!waiting_) return;
+    if (!may_come) {
+      if (newcomer_) place_of(*newcomer_)->process.signal(SIGKILL);
+      waiting_.reset();
+    } else if (waiting_->joined({}, 2)) {  // the running ranks have left their world
+      use_waiting();
+      begin_forming({});
+    } else if (newcomer_ && !store().named() && waiting_->joined()) {
+      err_ << "ringlet: rank " << *newcomer_ << " waits to join again" << std::endl;
+      store().name_next(waiting_->port());
+    }
+  }
+
+  void start_newcomer() {
+    newcomer_ = lost_.front();
+    lost_.pop_front();
+    waiting_.emplace(options_, token_, /*port=*/0);
+    attempt_.number = restarts_;
+    attempt_.port = waiting_->port();
+    attempt_.joins = true;
+    try {
+      LocalRank rank = start_rank(options_, attempt_, *newcomer_, out_, err_);
+      const auto old = place_of(*newcomer_);
+      ranks_.insert(old, std::move(rank));
+      ranks_.erase(old);
+    } catch (const Error& error) {
+      end_of_newcomer(str("rank ", *newcomer_, ": ", error.what()));
+    }
+  }
+
+  std::list<LocalRank>::iterator place_of(int rank) {
+    return std::ranges::find(ranks_, rank, &LocalRank::rank);
+  }
+
+  /// It is not started again. Ranks that were told of its store come there and form a world anew.
+  void end_of_newcomer(const std::string& end) {
+    newcomer_.reset();
+    if (!waiting_) return;
+    if (!store().named()) waiting_.reset();
+    err_ << "ringlet: " << end << " before it joined; going on without it" << std::endl;
+  }
+
+  /// The next world has the store of the rank that waits, and that rank.
+  void use_waiting() {
+    stores_.push_back(std::move(*waiting_));
+    waiting_.reset();
+    newcomer_.reset();
   }
 
   void hurry() {
@@ -224,12 +315,17 @@ class Run {
 
   const LauncherOptions& options_;
   Signals& signals_;
+  std::ostream& out_;
   std::ostream& err_;
   Token token_;
   int restarts_;
+  Attempt attempt_;
   std::deque<JobStore> stores_;  // of all worlds so far: ranks may still say goodbye
-  std::vector<LocalRank> ranks_;
+  std::list<LocalRank> ranks_;
   std::optional<Failure> forming_;  // the end of the last world, until the next one is complete
+  std::deque<int> lost_;            // killed ranks that have not been started anew
+  std::optional<int> newcomer_;     // the rank that was, until its world is formed
+  std::optional<JobStore> waiting_;
   Deadline form_by_{};
   std::optional<Failure> failure_;
   bool signalled_ = false;  // the ranks have been sent SIGTERM
@@ -251,14 +347,17 @@ JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostr
   LauncherOptions now = options;
   for (int attempt = 0;; ++attempt) {
     JobEnd ended;
+    bool again = true;
     {
       Run run(now, options.nproc_per_node, attempt, signals, out, err);
       ended = run.run();
+      again = !run.refused(ended);
       attempt = run.restarts();
       if (options.min_ranks > 0) now.nproc_per_node -= run.lost();
     }
     kill_children();
-    if (ended.code == 0 || ended.signal != 0 || attempt == options.max_restarts) return ended;
+    if (ended.code == 0 || ended.signal != 0 || !again || attempt == options.max_restarts)
+      return ended;
     if (const int signal = signals.next(); signal != 0) return {128 + signal, signal};
     const int left = now.nproc_per_node;
     if (left < options.min_ranks) {

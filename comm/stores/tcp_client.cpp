@@ -151,7 +151,7 @@ class TcpClient final : public TcpStore {
   void listen() {
     try {
       while (receive()) continue;
-      end(server_ + " ended without saying goodbye");
+      end(server_ + " ended unexpectedly");
     } catch (const Error& error) {
       end(str(server_, ": ", error.what()));
     }

@@ -126,7 +126,7 @@ class Server final : public TcpStoreServer {
     if (got == Got::nothing) return;
     if (got == Got::end)
       return lose(client, why == 0 || why == ECONNRESET
-                              ? "ended without saying goodbye"
+                              ? "ended without leaving the group"
                               : str("cannot be reached any more: ", std::strerror(why)));
     try {
       while (!client.gone) {

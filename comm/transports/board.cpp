@@ -57,14 +57,15 @@ std::byte* Mapping::at(std::size_t offset, std::size_t nbytes) const {
 
 std::size_t Board::memory_size(int size) {
   const auto ranks = static_cast<std::size_t>(size);
-  return ranks * sizeof(RankState) + ranks * ranks * sizeof(Channel);
+  return ranks * sizeof(RankState) + ranks * ranks * sizeof(Channel) + ranks * kStage;
 }
 
 Board::Board(const Membership& member, int process, int fd)
     : size_(member.size),
       memory_(member, 0, process, fd, /*writable=*/true),
       states_(reinterpret_cast<RankState*>(memory_.at(0, memory_size(size_)))),
-      channels_(reinterpret_cast<Channel*>(states_ + size_)) {}
+      channels_(reinterpret_cast<Channel*>(states_ + size_)),
+      stages_(reinterpret_cast<std::byte*>(channels_ + size_ * size_)) {}
 
 std::shared_ptr<Board> Board::join(const Membership& member) {
   Socket made;  // closed when all ranks have the memory
@@ -93,18 +94,32 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
   return board;
 }
 
+bool Board::has_own_processor(int rank) const {
+  const int its = state(rank).processor.load(std::memory_order_relaxed);
+  int users = 0;
+  for (int other = 0; other < size_; ++other)
+    users += state(other).processor.load(std::memory_order_relaxed) == its;
+  return users == 1;
+}
+
 void Board::keep(std::shared_ptr<const void> object) const {
   const std::lock_guard lock(kept_mutex_);
   kept_.push_back(std::move(object));
 }
 
+std::shared_ptr<void> Board::shared(const std::function<std::shared_ptr<void>()>& make) const {
+  const std::lock_guard lock(kept_mutex_);
+  if (!shared_) shared_ = make();
+  return shared_;
+}
+
 void Board::post(int rank, const Call& call) const {
   auto& posted = state(rank).call;
   const auto words = std::bit_cast<Words>(call);
-  posted[0].store(0);
+  posted[0].store(0, std::memory_order_release);
   for (std::size_t i = 1; i < words.size(); ++i)
     posted[i].store(words[i], std::memory_order_release);
-  posted[0].store(words[0]);
+  posted[0].store(words[0], std::memory_order_release);
 }
 
 Call Board::posted(int rank) const {

@@ -14,9 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A waiting rank first spins, then yields, then sleeps: ranks may outnumber the cores.
+// A waiting rank spins, then sleeps: waking it takes as long as many spins. If ranks share
+// processors, it yields its own instead.
 constexpr int kSpins = 100;
-constexpr auto kYields = std::chrono::microseconds(50);
+constexpr std::chrono::microseconds kLongSpins{100}, kYields{50};
 // How often a sleeping rank checks the alarm and the deadline.
 constexpr Timeout kSlice{20};
 
@@ -29,7 +30,10 @@ void pause() {
 }  // namespace
 
 BoardTransport::BoardTransport(const Membership& member)
-    : member_(member), board_(Board::join(member)), mine_(board_->state(member.rank)) {
+    : member_(member),
+      board_(Board::join(member)),
+      mine_(board_->state(member.rank)),
+      sent_(static_cast<std::size_t>(member.size)) {
   mine_.process.store(getpid());
 }
 
@@ -42,11 +46,17 @@ void BoardTransport::begin(const Call& call, const Tensor& buffer) {
   member_.check_alarm();
   call_ = call;
   buffer_ = buffer;
+  for (Sent& sent : sent_) sent.heard = false;
+  set_location(buffer);
+  mine_.processor.store(sched_getcpu(), std::memory_order_relaxed);
+  board_->post(member_.rank, call);
+  enter(0);
+}
+
+void BoardTransport::set_location(const Tensor& buffer) {
   const MemoryBlock& block = buffer.storage()->block();
   mine_.buffer = {buffer.bytes(), block.fd_offset + buffer.storage_offset(), block.fd,
                   buffer.device()};
-  board_->post(member_.rank, call);
-  enter(0);
 }
 
 void BoardTransport::enter(std::uint64_t step) {
@@ -54,37 +64,27 @@ void BoardTransport::enter(std::uint64_t step) {
   mine_.progress.store(Progress{call_.sequence, step}.word(), std::memory_order_relaxed);
 }
 
-void BoardTransport::send(const Transmission& send, const StreamEvent* ready) {
-  const int peer = send.peer;
-  Channel& channel = board_->channel(member_.rank, peer);
-  const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
-  wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
-  channel.ready[published % Channel::kSlots] = ready;
-  channel.offset[published % Channel::kSlots] = send.offset;
-  channel.published.store(published + 1);
-  board_->ring(peer);
-}
-
 Views BoardTransport::exchange(std::span<const Transmission> sends,
                                std::span<const Transmission> receives, bool in_place) {
-  const StreamEvent* ready = sends.empty() ? nullptr : mark_ready();
-  for (const Transmission& one : sends) send(one, ready);
+  send(sends);
   views_.clear();
   read_.clear();
-  for (const Transmission& receive : receives) {
-    Channel& channel = board_->channel(receive.peer, member_.rank);
-    const auto earlier = static_cast<std::uint64_t>(std::ranges::count(read_, receive.peer));
-    const std::uint64_t next = channel.released.load(std::memory_order_relaxed) + earlier;
-    wait(receive.peer, [&] { return channel.published.load() > next; });
-    // The peer stays in its collective until its sends are read.
-    member_.compare(receive.peer, board_->posted(receive.peer), call_);
-    std::byte* place = in_place ? announced_bytes(buffer_) + receive.offset : nullptr;
-    const std::size_t slot = next % Channel::kSlots;
-    const Transmission sent{receive.peer, channel.offset[slot], receive.nbytes};
-    views_.push_back(receive.nbytes == 0 ? nullptr
-                                         : view(sent, board_->state(receive.peer).buffer,
-                                                channel.ready[slot], place));
-    read_.push_back(receive.peer);
+  for (const auto& [peer, offset, nbytes] : receives) {
+    Channel& channel = board_->channel(peer, member_.rank);
+    const auto earlier = static_cast<std::uint64_t>(std::ranges::count(read_, peer));
+    const std::uint64_t next = channel.released.load(std::memory_order_relaxed) + earlier + 1;
+    const Message& message = channel.message(next);
+    wait(peer, [&] { return message.number.load() == next; });
+    member_.compare(peer, message.call, call_);
+    std::byte* place = in_place ? announced_bytes(buffer_) + offset : nullptr;
+    // A buffer on a device takes no bytes of a CPU: view() refuses them.
+    const bool here = message.staged && buffer_.device().type == DeviceType::cpu;
+    views_.push_back(nbytes == 0 ? nullptr
+                     : here      ? board_->stage(peer) + message.offset
+                                 : view({peer, message.offset, nbytes}, board_->state(peer).buffer,
+                                        message.ready, place));
+    sent_[static_cast<std::size_t>(peer)].heard = true;
+    read_.push_back(peer);
   }
   mine_.reading.store(1);
   check_views();  // a failed peer waits for current readers, not for later ones
@@ -104,21 +104,23 @@ void BoardTransport::release() {
   check_views();  // it may not have waited for a reader that was stopped
   const StreamEvent* read = mark_read();
   for (const int peer : read_) board_->channel(peer, member_.rank).read = read;
-  mine_.reading.store(0);
+  mine_.reading.store(0, std::memory_order_release);
   for (const int peer : read_) {
-    board_->channel(peer, member_.rank).released.fetch_add(1);
+    std::atomic<std::uint64_t>& released = board_->channel(peer, member_.rank).released;
+    released.store(released.load(std::memory_order_relaxed) + 1);
     board_->ring(peer);
   }
   enter(step_ + 1);
 }
 
+// A peer that has sent something has come. One that has not reads first, even copies.
 void BoardTransport::finish() {
   for (int peer = 0; peer < member_.size; ++peer) {
-    Channel& channel = board_->channel(member_.rank, peer);
-    wait(peer, [&] { return channel.released.load() == channel.published.load(); });
+    const Sent& sent = sent_[static_cast<std::size_t>(peer)];
+    wait_for_release(peer, sent.heard ? sent.last_in_buffer : sent.last);
   }
   order_after_readers();
-  buffer_ = {};
+  buffer_ = copy_ = {};
   enter(Progress::kFinished);
 }
 
@@ -143,7 +145,12 @@ void BoardTransport::abandon() noexcept {
   } catch (const Error&) {
     // The device has failed as well: it reads nothing any more.
   }
-  buffer_ = {};
+  buffer_ = copy_ = {};
+}
+
+void BoardTransport::wait_for_release(int peer, std::uint64_t number) {
+  const std::atomic<std::uint64_t>& released = board_->channel(member_.rank, peer).released;
+  wait(peer, [&] { return released.load() >= number; });
 }
 
 template <class Ready>
@@ -151,9 +158,10 @@ void BoardTransport::wait(int peer, const Ready& ready) {
   for (int i = 0; i < kSpins; ++i, pause())
     if (ready()) return;
   const auto start = Clock::now();
-  while (Clock::now() - start < kYields) {
+  const bool alone = board_->has_own_processor(member_.rank) && board_->has_own_processor(peer);
+  while (Clock::now() - start < (alone ? kLongSpins : kYields)) {
     if (ready()) return;
-    sched_yield();
+    alone ? pause() : static_cast<void>(sched_yield());
   }
   while (true) {
     mine_.asleep.store(1);

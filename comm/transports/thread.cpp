@@ -35,15 +35,17 @@ class ThreadTransport final : public BoardTransport {
       member().end(str("[", name(call().op), "] rank ", member().name_of(sent.peer),
                        "'s tensor is on ", theirs.device, ", rank ", member().me(), "'s on ",
                        device));
-    if (theirs.device != device && is_in_kernel(call().algorithm))
-      member().end(str("[all_reduce] rank ", member().name_of(sent.peer), "'s tensor is on ",
-                       theirs.device, ", rank ", member().me(), "'s on ", device, ", and ",
-                       name(call().algorithm),
-                       " is for ranks that share a GPU: choose ring or direct"));
+    const bool in_kernel = is_in_kernel(call().algorithm);
+    if (in_kernel && theirs.device != device &&
+        !backend(device.type).has_link(device, theirs.device))
+      member().end(str("[", name(call().op), "] ", device, " has no peer access to ", theirs.device,
+                       ", and ", name(call().algorithm),
+                       " is for ranks whose GPUs have it: choose ring or direct"));
     if (ready) ready->make_wait(device);
     const std::byte* bytes = BoardTransport::view(sent, theirs, ready, place);
-    return theirs.device == device || !ready ? bytes
-                                             : fetched(bytes, theirs.device, sent.nbytes, place);
+    return theirs.device == device || in_kernel || !ready
+               ? bytes
+               : fetched(bytes, theirs.device, sent.nbytes, place);
   }
 
   // A copy on this rank's device: at `place` or, if that is null, valid as long as the views.

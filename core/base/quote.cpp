@@ -1,5 +1,12 @@
 #include "ringlet/core/base/quote.h"
 
+#include <utf8proc.h>
+
+#include <algorithm>
+
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/names.h"
+
 namespace ringlet {
 namespace {
 
@@ -9,15 +16,32 @@ bool continues(char byte) { return (byte & 0xC0) == 0x80; }
 
 /// The bytes after the first of a valid UTF-8 character of several; 0 at any other byte.
 std::size_t continuation_bytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-  if (first < 0xC2 || first > 0xF4 || text.size() <= more) return 0;
-  for (std::size_t i = 1; i <= more; ++i)
-    if (!continues(text[i])) return 0;
-  const auto second = static_cast<unsigned char>(text[1]);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool surrogate = first == 0xED && second > 0x9F;
-  return overlong || surrogate || (first == 0xF4 && second > 0x8F) ? 0 : more;
+  utf8proc_int32_t character = 0;
+  const auto nbytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                       static_cast<utf8proc_ssize_t>(text.size()), &character);
+  return nbytes > 1 ? static_cast<std::size_t>(nbytes) - 1 : 0;
+}
+
+/// Edits from a to b; a swap of two neighbours counts as one (optimal string alignment).
+std::size_t distance(std::string_view a, std::string_view b) {
+  const std::size_t width = b.size() + 1;
+  std::vector<std::size_t> table((a.size() + 1) * width);
+  const auto at = [&](std::size_t i, std::size_t j) -> std::size_t& {
+    return table[i * width + j];
+  };
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        at(i, j) = i + j;
+        continue;
+      }
+      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
+    }
+  }
+  return at(a.size(), b.size());
 }
 
 }  // namespace
@@ -45,5 +69,33 @@ std::string shown(std::string_view text, std::size_t longest) {
 }
 
 std::string quote(std::string_view text) { return "'" + shown(text) + "'"; }
+
+std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known) {
+  std::vector<std::string> best;
+  std::size_t fewest = name.size() / 3;
+  for (const std::string& candidate : known) {
+    const std::size_t edits = distance(name, candidate);
+    if (edits > fewest) continue;
+    if (edits < fewest) best.clear();
+    fewest = edits;
+    best.push_back(candidate);
+  }
+  return best;
+}
+
+std::size_t find_name(const char* what, std::string_view name,
+                      std::span<const std::string_view> names) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    fail_input("unknown ", what, ' ', quote(name), "; expected ", list_names(names));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+std::string list_names(std::span<const std::string_view> names) {
+  std::string list;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    list += str(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ", names[i]);
+  return list;
+}
 
 }  // namespace ringlet

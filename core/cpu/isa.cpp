@@ -12,6 +12,7 @@
 #include "core/isa_settings.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/names.h"
+#include "ringlet/core/cpu/gemm_operand.h"
 
 namespace ringlet::cpu {
 namespace {
@@ -54,8 +55,9 @@ bool multiplies_tiles() { return false; }
 Isa fastest() {
   if (supported(Isa::amx)) return Isa::amx;
   if (supported(Isa::avx512_bf16) && !multiplies_tiles()) return Isa::avx512_bf16;
-  if (supported(Isa::avx512)) return Isa::avx512;
-  return supported(Isa::avx2) ? Isa::avx2 : Isa::portable;
+  for (const Isa isa : {Isa::avx512, Isa::avx2, Isa::portable})
+    if (supported(isa)) return isa;
+  fail_input("this build has no kernels for this processor (Meson option isa)");
 }
 
 Isa choose() {
@@ -75,7 +77,9 @@ Isa choose() {
 }  // namespace
 
 bool supported(Isa isa) {
+#if defined(RINGLET_HAS_PORTABLE)
   if (isa == Isa::portable) return true;
+#endif
 #if defined(__x86_64__)
   // The builtin also checks with XGETBV that the system saves the wide registers.
   __builtin_cpu_init();
@@ -103,5 +107,32 @@ Isa isa() {
 }
 
 std::string_view name(Isa isa) { return kNames[static_cast<std::size_t>(isa)]; }
+
+GemmUnits gemm_units;
+
+void register_kernels() {
+  switch (isa()) {
+#if defined(RINGLET_HAS_PORTABLE)
+    case Isa::portable:
+      return portable::register_all();
+#endif
+#if defined(RINGLET_HAS_AVX2)
+    case Isa::avx2:
+      return avx2::register_all();
+#endif
+#if defined(RINGLET_HAS_AVX512)
+    case Isa::avx512_bf16:
+      gemm_units.bf16 = avx512_bf16::multiply_bf16;
+      return avx512::register_all();
+    case Isa::amx:
+      gemm_units = {amx::multiply_bf16, amx::multiply_high};
+      return avx512::register_all();
+    case Isa::avx512:
+      return avx512::register_all();
+#endif
+    default:
+      return;
+  }
+}
 
 }  // namespace ringlet::cpu

@@ -6,6 +6,15 @@
 
 #include <string_view>
 
+#include "ringlet/core/device/kernel_families.h"
+
+/// The families of an instruction set, in a namespace of its name.
+#define RINGLET_DECLARE_SET(isa)                                              \
+  namespace isa {                                                             \
+  RINGLET_KERNEL_FAMILIES(RINGLET_DECLARE_FAMILY)                             \
+  inline void register_all() { RINGLET_KERNEL_FAMILIES(RINGLET_CALL_FAMILY) } \
+  }
+
 namespace ringlet::cpu {
 
 enum class Isa { portable, avx2, avx512, avx512_bf16, amx };
@@ -15,5 +24,12 @@ enum class Isa { portable, avx2, avx512, avx512_bf16, amx };
 Isa isa();
 std::string_view name(Isa isa);  // "avx512"
 bool supported(Isa isa);
+
+RINGLET_DECLARE_SET(portable)
+RINGLET_DECLARE_SET(avx2)
+RINGLET_DECLARE_SET(avx512)
+
+/// Fills the kernel tables for the instruction set in use.
+void register_kernels();
 
 }  // namespace ringlet::cpu

@@ -1,12 +1,16 @@
 #include "ringlet/core/cpu/pages.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <fstream>
 #include <string>
+
+#include "ringlet/core/cpu/resource_use.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::cpu {
 namespace {
@@ -83,3 +87,12 @@ HugePages huge_pages() { return {gives_huge("enabled"), gives_huge("shmem_enable
 MappedTotal mapped_total() { return {all_mappings, all_mapped_bytes}; }
 
 }  // namespace ringlet::cpu
+
+ringlet::ResourceUse ringlet::resource_use() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const cpu::MappedTotal mapped = cpu::mapped_total();
+  return {static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt), mapped.mappings,
+          mapped.nbytes, threads_started,
+          static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw)};
+}

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 
 namespace ringlet {

@@ -52,9 +52,10 @@ class DeviceBackend {
   virtual void* stream(Device) { return nullptr; }
   /// Whether any thread is capturing that stream.
   virtual bool is_captured(Device) { return false; }
-  /// Ranks that share the device; a rank waits at most `seconds` for another. May be called during
-  /// a capture. Null if the device type has none.
-  virtual std::unique_ptr<DeviceRanks> make_ranks(Device, int /*ranks*/, double /*seconds*/) {
+  /// Ranks on these devices, which have links to each other; a rank waits at most `seconds` for
+  /// another. May be called during a capture. Null if these devices run none.
+  virtual std::unique_ptr<DeviceRanks> make_ranks(std::span<const Device> /*of_ranks*/,
+                                                  double /*seconds*/) {
     return nullptr;
   }
   virtual MemoryStats memory(Device device) const = 0;

@@ -63,19 +63,35 @@ enum class CombineOp { sum, max };
 /// The algorithm: pieces pass around a ring, or each rank adds its piece of all ranks in one step.
 enum class CombineRoute : std::uint8_t { ring, direct };
 
-/// Ranks that share a device; one launch reduces the elements of all of them. Not for concurrent
-/// use by several threads or streams.
+/// A collective of ranks that read each other's memory. Piece r is [edges[r], edges[r + 1]) and is
+/// complete first at rank r. edges[0] is 0; the other edges are multiples of 16 or the end of the
+/// data.
+struct PeerCall {
+  std::span<void* const> data;  // (edges.back()) of each rank, at multiples of an element's size
+  std::span<const std::int64_t> edges;
+  DType dtype;
+  CombineRoute route = CombineRoute::direct;
+  CombineOp op = CombineOp::sum;
+  double scale = 1;  // of the sums; 1 for integers and maxima
+  /// Both: an all-reduce. One alone, which is direct: a reduce-scatter, or an all-gather of what is
+  /// in place.
+  bool reduces = true, gathers = true;
+  /// Where a reduce-scatter writes the sum of piece r. Empty: to its place in data[r].
+  std::span<void* const> own = {};
+};
+
+/// Ranks on devices that read each other's memory; one launch on each computes for those that share
+/// it. Not for concurrent use by several threads or streams of one device.
 class DeviceRanks {
  public:
   virtual ~DeviceRanks() = default;
-  /// data[r] (edges.back()), of rank r, = scale * the sum, or maximum, over all ranks' data;
-  /// enqueued on this thread's stream of the device. Piece r is [edges[r], edges[r + 1]) and is
-  /// complete first at rank r. edges[0] is 0; the other edges are multiples of 16 or the end of the
-  /// data. The sum of piece r starts at rank r + 1 in a ring, at rank 0 if direct. Sums of bf16 and
-  /// f16 are in f32 and rounded once; `scale` is 1 for integers and maxima. Addresses are multiples
-  /// of an element's size. May be captured. Error if an earlier call has failed.
-  virtual void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges,
-                          DType dtype, CombineRoute route, CombineOp op, double scale) = 0;
+  /// The part of the ranks of `device`, enqueued on this thread's stream of it; it ends when all
+  /// devices have the call. A sum starts at rank r + 1 in a ring; direct ones are added by the
+  /// tree. Sums of bf16 and f16 are in f32 and rounded once. May be captured if all ranks share the
+  /// device. Error if an earlier call has failed.
+  virtual void run(const PeerCall& call, Device device) = 0;
+  /// Loads what run() needs: a driver may wait for the device's work to do so.
+  virtual void load(const PeerCall& /*call*/, Device /*device*/) {}
 };
 
 }  // namespace ringlet

@@ -87,4 +87,16 @@ std::vector<std::filesystem::path> list_folder(const std::filesystem::path& path
 /// Removes a file, or a folder with its contents; no error if the path does not exist.
 void remove_path(const std::filesystem::path& path);
 
+/// First bytes that check_kind() needs at most.
+inline constexpr std::size_t kKindBytes = 512;
+
+/// `head` begins a file `name` that is to hold text or weights. InputError if it is known to be
+/// something else, such as Parquet, an archive, UTF-16 or a git-lfs pointer: what, and what to do.
+void check_kind(std::string_view head, const std::string& name);
+
+/// The digest of these bytes in hexadecimal, as sha256sum prints it.
+std::string sha256(std::string_view bytes);
+/// Its first 16 digits, for lines that people read.
+inline std::string short_sha256(std::string_view bytes) { return sha256(bytes).substr(0, 16); }
+
 }  // namespace ringlet

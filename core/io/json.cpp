@@ -8,7 +8,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/core/io/file_kind.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet {
 namespace {

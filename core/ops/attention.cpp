@@ -53,6 +53,7 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
 void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tokens) {
   RINGLET_CHECK(cu_seqlens.dim() == 1 && cu_seqlens.numel() > 0, "[", op, "] cu_seqlens is ",
                 cu_seqlens.shape(), ", expected (sentences + 1)");
+  RINGLET_CHECK_EQ(cu_seqlens.dtype(), DType::i32, "[", op, "] dtype of cu_seqlens");
   const SentenceBounds bounds{cu_seqlens.data<std::int32_t>(), nullptr, cu_seqlens.numel() - 1,
                               tokens};
   RINGLET_CHECK(bounds.sentences > 0 || tokens == 0, "[", op, "] ", tokens,

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "ringlet/core/ops/checks.h"
+
 namespace ringlet {
 
 constinit OpKernel<UnaryArgs> unary_kernel("unary");
@@ -31,6 +33,11 @@ bool has_value(DType dtype, double value) {
 }
 
 bool is_comparison(BinaryOp op) { return op >= kFirstComparison; }
+
+Tensor scalar_of(const char* op, double value, const Tensor& other) {
+  RINGLET_CHECK(has_value(other.dtype(), value), "[", op, "] ", value, " is no ", other.dtype());
+  return full({}, value, other.dtype(), other.device());
+}
 
 }  // namespace
 
@@ -86,7 +93,7 @@ BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<const Shape
 }
 
 Tensor unary(UnaryOp op, const Tensor& x) {
-  if (!is_floating(x.dtype()) || x.dtype() == DType::f16) unsupported_dtype(name(op), x.dtype());
+  check_computes(name(op), x.dtype());
   Tensor out = empty_like(x);
   if (x.numel() > 0)
     unary_kernel({out.mutable_bytes(), x.bytes(), x.numel(), op, x.dtype()}, x.device());
@@ -107,26 +114,26 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
 }
 
 Tensor binary(BinaryOp op, const Tensor& a, double b) {
-  if (a.dtype() != DType::bf16) return binary(op, a, scalar_like(b, a));
+  if (a.dtype() != DType::bf16) return binary(op, a, scalar_of(name(op), b, a));
   const Tensor wide = binary(op, a.to(DType::f32), b);
   return is_comparison(op) ? wide : wide.to(DType::bf16);
 }
 
 Tensor binary(BinaryOp op, double a, const Tensor& b) {
-  if (b.dtype() != DType::bf16) return binary(op, scalar_like(a, b), b);
+  if (b.dtype() != DType::bf16) return binary(op, scalar_of(name(op), a, b), b);
   const Tensor wide = binary(op, a, b.to(DType::f32));
   return is_comparison(op) ? wide : wide.to(DType::bf16);
 }
 
 Tensor scalar_like(double value, const Tensor& other) {
-  RINGLET_CHECK(has_value(other.dtype(), value), "[scalar] ", value, " is no ", other.dtype());
-  return full({}, value, other.dtype(), other.device());
+  return scalar_of("scalar_like", value, other);
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_same_device("where", a, b);
   check_same_device("where", a, condition);
   check_same_dtype("where", a, b);
+  RINGLET_CHECK_EQ(condition.dtype(), DType::u8, "[where] dtype of the condition");
   const Shape shape =
       broadcast(condition.shape(), broadcast(a.shape(), b.shape(), "where"), "where");
   Tensor out = empty(shape, a.dtype(), a.device());
@@ -146,6 +153,7 @@ void axpby(Tensor& out, double alpha, const Tensor& x, double beta) {
 }
 
 Tensor scale(const Tensor& x, double alpha) {
+  check_computes("scale", x.dtype());
   Tensor out = empty_like(x);
   axpby(out, alpha, x, 0);
   return out;

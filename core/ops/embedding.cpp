@@ -13,16 +13,16 @@ constinit OpKernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel("embedding_
 
 namespace {
 
-void check_table(const char* what, const Tensor& table, DType dtype) {
-  RINGLET_CHECK(table.dim() == 2, "[embedding] the ", what, " table is ", table.shape(),
+void check_table(const char* op, const char* what, const Tensor& table, DType dtype) {
+  RINGLET_CHECK(table.dim() == 2, "[", op, "] the ", what, " table is ", table.shape(),
                 ", expected (rows, columns)");
-  RINGLET_CHECK_EQ(table.dtype(), parameter_dtype(dtype), "[embedding] dtype of the ", what,
+  RINGLET_CHECK_EQ(table.dtype(), parameter_dtype(dtype), "[", op, "] dtype of the ", what,
                    " table beside ", dtype, " activations");
 }
 
-void check_ids(BadInputKind kind, const Tensor& table, const Tensor& ids, std::int64_t tokens,
-               std::optional<std::int32_t> allowed = {}) {
-  check_tensor("embedding", "ids", ids, {tokens}, DType::i32, table.device());
+void check_ids(const char* op, BadInputKind kind, const Tensor& table, const Tensor& ids,
+               std::int64_t tokens, std::optional<std::int32_t> allowed = {}) {
+  check_tensor(op, "ids", ids, {tokens}, DType::i32, table.device());
   const std::int32_t* id = ids.data<std::int32_t>();
   if (ids.device().type != DeviceType::cpu) return;
   for (std::int64_t t = 0; t < tokens; ++t)
@@ -33,8 +33,8 @@ void check_ids(BadInputKind kind, const Tensor& table, const Tensor& ids, std::i
 }  // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& ids, DType dtype) {
-  check_table("word", weight, dtype);
-  check_ids(BadInputKind::word_id, weight, ids, ids.numel());
+  check_table("embedding", "word", weight, dtype);
+  check_ids("embedding", BadInputKind::word_id, weight, ids, ids.numel());
   Tensor out = empty({ids.numel(), weight.size(1)}, dtype, weight.device());
   if (out.numel() > 0)
     embedding_kernel({out.mutable_bytes(), weight.bytes(), ids.data<std::int32_t>(), ids.numel(),
@@ -48,8 +48,8 @@ void embedding_backward_into(GradientSink grad_weight, const Tensor& grad, const
   if (!grad_weight) return;
   const Tensor& table = grad_weight.out;
   check_same_device("embedding", table, grad);
-  check_table("word", table, grad.dtype());
-  check_ids(BadInputKind::word_id, table, ids, ids.numel(), padding);
+  check_table("embedding", "word", table, grad.dtype());
+  check_ids("embedding", BadInputKind::word_id, table, ids, ids.numel(), padding);
   check_shape("embedding", "gradient", grad, {ids.numel(), table.size(1)});
   const std::int64_t rows = table.size(0), columns = table.size(1);
   if (table.numel() == 0) return;
@@ -65,29 +65,29 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
                                                  const Tensor& bias, double eps,
                                                  const DropoutKey& key, const Tensor& positions,
                                                  DType dtype) {
+  constexpr const char* kOp = "embedding_sum_layer_norm";
   const Tensor* table[3] = {&tables.word, &tables.position, &tables.type};
   const Tensor* id[3] = {&ids.word, &ids.position, &ids.type};
   const std::int64_t tokens = ids.word.numel();
   const Device device = tables.word.device();
   EmbeddingSumArgs args{};
   for (int i = 0; i < 3; ++i) {
-    RINGLET_CHECK_EQ(table[i]->defined(), id[i]->defined(), "[embedding] the ",
+    RINGLET_CHECK_EQ(table[i]->defined(), id[i]->defined(), "[", kOp, "] the ",
                      table_name(id_kind(i)), " table and its ids come together");
     if (!table[i]->defined()) continue;
-    check_table(table_name(id_kind(i)), *table[i], dtype);
-    check_same_device("embedding", tables.word, *table[i]);
-    RINGLET_CHECK_EQ(table[i]->size(1), tables.word.size(1), "[embedding] columns of the ",
+    check_table(kOp, table_name(id_kind(i)), *table[i], dtype);
+    check_same_device(kOp, tables.word, *table[i]);
+    RINGLET_CHECK_EQ(table[i]->size(1), tables.word.size(1), "[", kOp, "] columns of the ",
                      table_name(id_kind(i)), " table");
-    check_ids(id_kind(i), *table[i], *id[i], tokens);
+    check_ids(kOp, id_kind(i), *table[i], *id[i], tokens);
     args.table[i] = table[i]->bytes();
     args.ids[i] = id[i]->data<std::int32_t>();
     args.rows[i] = table[i]->size(0);
   }
   args.columns = tables.word.size(1);
-  RINGLET_CHECK(args.columns > 0, "[embedding] no columns in the word table");
+  RINGLET_CHECK(args.columns > 0, "[", kOp, "] no columns in the word table");
   for (const Tensor& parameter : {weight, bias})
-    check_tensor("embedding", "weight or bias", parameter, {args.columns}, tables.word.dtype(),
-                 device);
+    check_tensor(kOp, "weight or bias", parameter, {args.columns}, tables.word.dtype(), device);
   ResidualLayerNormOutput out{empty({tokens, args.columns}, dtype, device),
                               empty({tokens, args.columns}, dtype, device),
                               empty({tokens}, weight.dtype(), device)};
@@ -98,8 +98,8 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
   args.bias = bias.bytes();
   args.tokens = tokens;
   args.eps = eps;
-  if (positions) check_same_device("embedding", tables.word, positions);
-  args.dropout = row_dropout("embedding", key, positions, tokens);
+  if (positions) check_same_device(kOp, tables.word, positions);
+  args.dropout = row_dropout(kOp, key, positions, tokens);
   args.dtype = dtype;
   if (tokens > 0) embedding_sum_layer_norm_kernel(args, device);
   return out;

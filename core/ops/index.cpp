@@ -60,8 +60,9 @@ Tensor apart_from(const Tensor& out, const Tensor& source) {
   return source.storage() == out.storage() ? source.clone() : source;
 }
 
-void run_scatter_add(Tensor& out, int axis, const Tensor& index, const Tensor& source,
-                     bool whole_rows) {
+void run_scatter_add(const char* op, Tensor& out, int axis, const Tensor& index,
+                     const Tensor& source, bool whole_rows) {
+  check_computes(op, out.dtype());
   if (source.numel() == 0) return;
   const Tensor from = apart_from(out, source);
   const AxisSizes sizes(source.shape(), axis);
@@ -77,7 +78,7 @@ void index_out_of_range(const char* op, std::int64_t index, std::int64_t size) {
 }
 
 Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
-  axis = x.shape().index(axis);
+  axis = axis_of("index_select", x.shape(), axis);
   check_index("index_select", x, index);
   RINGLET_CHECK_EQ(index.dim(), 1, "[index_select] dimensions of the index");
   const AxisSizes sizes(x.shape(), axis);
@@ -90,16 +91,16 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
 }
 
 void index_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
-  axis = out.shape().index(axis);
+  axis = axis_of("index_add_", out.shape(), axis);
   check_index("index_add_", out, index);
   RINGLET_CHECK_EQ(index.dim(), 1, "[index_add_] dimensions of the index");
   check_tensor("index_add_", "the source", source, out.shape().with(axis, index.numel()),
                out.dtype(), out.device());
-  run_scatter_add(out, axis, index, source, true);
+  run_scatter_add("index_add_", out, axis, index, source, true);
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
-  axis = x.shape().index(axis);
+  axis = axis_of("gather", x.shape(), axis);
   if (check_elements("gather", x, axis, index))
     return gather(cut_to(x, axis, index.shape()), axis, index);
   const AxisSizes sizes(index.shape(), axis);
@@ -112,18 +113,20 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
 }
 
 void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
-  axis = out.shape().index(axis);
+  axis = axis_of("scatter_add_", out.shape(), axis);
   check_tensor("scatter_add_", "the source", source, index.shape(), out.dtype(), out.device());
   const bool shorter = check_elements("scatter_add_", out, axis, index);
   Tensor to = shorter ? cut_to(out, axis, index.shape()) : out;
-  run_scatter_add(to, axis, index, source, false);
+  run_scatter_add("scatter_add_", to, axis, index, source, false);
   if (shorter) write_corner(out, to, 0);
 }
 
-Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
+Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) try {
   Tensor out = x.clone();
   scatter_add_(out, axis, index, source);
   return out;
+} catch (const Error& error) {
+  fail_as("scatter_add", error);
 }
 
 // ---- positions ------------------------------------------------------------------------------
@@ -138,6 +141,7 @@ Tensor lower_triangle(std::int64_t rows, std::int64_t columns, std::int64_t diag
 }
 
 Tensor one_hot(const Tensor& ids, std::int64_t classes) {
+  check_index("one_hot", ids, ids);
   const Tensor all = arange(0, static_cast<double>(classes), 1, ids.dtype(), ids.device());
   return eq(ids.view(ids.shape().inserted(ids.dim(), 1)), all).to(DType::i64);
 }
@@ -170,7 +174,7 @@ Tensor sorted_indices(const Tensor& x, int axis, bool descending) {
 }  // namespace
 
 Tensor argsort(const Tensor& x, int axis, bool descending) {
-  axis = x.shape().index(axis);
+  axis = axis_of("argsort", x.shape(), axis);
   return is_floating(x.dtype()) ? sorted_indices<double>(x, axis, descending)
                                 : sorted_indices<std::int64_t>(x, axis, descending);
 }

@@ -112,7 +112,7 @@ Tensor lower_triangle(std::int64_t rows, std::int64_t columns, std::int64_t diag
 /// 0.
 Tensor one_hot(const Tensor& ids, std::int64_t classes);
 /// i64, of x's shape: which element of `axis` comes first, second, … Equal elements keep their
-/// order; NaN is the largest, as in PyTorch. Sorted by the host, which waits for a GPU.
+/// order; NaN is the largest, as in PyTorch. The host sorts: no training or evaluation calls this.
 Tensor argsort(const Tensor& x, int axis = -1, bool descending = false);
 
 }  // namespace ringlet

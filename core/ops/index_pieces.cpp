@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ringlet/core/ops/axis_sizes.h"
+#include "ringlet/core/ops/checks.h"
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet {
@@ -23,7 +24,7 @@ void check_range(const char* op, const Tensor& x, int axis, std::int64_t begin,
 Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   RINGLET_CHECK(!tensors.empty(), "[concat] needs at least one tensor");
   const Tensor& first = tensors[0];
-  axis = first.shape().index(axis);
+  axis = axis_of("concat", first.shape(), axis);
   std::int64_t total = 0;
   for (const Tensor& x : tensors) {
     check_same_dtype("concat", x, first);
@@ -44,16 +45,18 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
 Tensor stack(const std::vector<Tensor>& tensors, int axis) {
   RINGLET_CHECK(!tensors.empty(), "[stack] needs at least one tensor");
   const Shape& shape = tensors[0].shape();
-  const int at = shape.inserted(0, 1).index(axis);
+  const int at = axis_of("stack", shape.inserted(0, 1), axis);
   std::vector<Tensor> views;
   for (const Tensor& x : tensors) {
-    check_shape("stack", "a tensor", x, shape);
+    check_like("stack", "a tensor", x, tensors[0]);
     views.push_back(x.view(shape.inserted(at, 1)));
   }
   return concat(views, at);
 }
 
 void check_split(const Shape& shape, const std::vector<std::int64_t>& sizes, int axis) {
+  axis = axis_of("split", shape, axis);
+  for (std::int64_t size : sizes) RINGLET_CHECK(size >= 0, "[split] size ", size);
   RINGLET_CHECK_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), shape[axis],
                    "[split] sizes do not add up to axis ", axis, " of ", shape);
 }
@@ -70,7 +73,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& size
 }
 
 Tensor narrow(const Tensor& x, int axis, std::int64_t begin, std::int64_t length) {
-  axis = x.shape().index(axis);
+  axis = axis_of("narrow", x.shape(), axis);
   check_range("narrow", x, axis, begin, length);
   Tensor out = empty(x.shape().with(axis, length), x.dtype(), x.device());
   const AxisSizes sizes(x.shape(), axis);
@@ -83,7 +86,7 @@ Tensor narrow(const Tensor& x, int axis, std::int64_t begin, std::int64_t length
 }
 
 void write_narrow(Tensor& out, int axis, std::int64_t begin, const Tensor& part) {
-  axis = out.shape().index(axis);
+  axis = axis_of("write_narrow", out.shape(), axis);
   check_same_dtype("write_narrow", out, part);
   check_same_device("write_narrow", out, part);
   RINGLET_CHECK_EQ(part.dim(), out.dim(), "[write_narrow] dimensions");
@@ -99,7 +102,7 @@ void write_narrow(Tensor& out, int axis, std::int64_t begin, const Tensor& part)
 
 Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after) {
   RINGLET_CHECK(before >= 0 && after >= 0, "[pad] by ", before, " and ", after);
-  axis = x.shape().index(axis);
+  axis = axis_of("pad", x.shape(), axis);
   Tensor out = zeros(x.shape().with(axis, before + x.size(axis) + after), x.dtype(), x.device());
   write_narrow(out, axis, before, x);
   return out;
@@ -114,7 +117,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   Shape shape = x.shape();
   unsigned seen = 0;
   for (int i = 0; i < x.dim(); ++i) {
-    const int axis = x.shape().index(axes[static_cast<std::size_t>(i)]);
+    const int axis = axis_of("permute", x.shape(), axes[static_cast<std::size_t>(i)]);
     RINGLET_CHECK(!(seen >> axis & 1u), "[permute] axis ", axis, " appears twice");
     seen |= 1u << axis;
     args.sizes[i] = shape[i] = x.size(axis);
@@ -130,8 +133,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
 std::vector<int> exchanged_axes(const Shape& shape, int a, int b) {
   std::vector<int> axes(static_cast<std::size_t>(shape.dim()));
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[static_cast<std::size_t>(shape.index(a))],
-            axes[static_cast<std::size_t>(shape.index(b))]);
+  std::swap(axes[static_cast<std::size_t>(axis_of("transpose", shape, a))],
+            axes[static_cast<std::size_t>(axis_of("transpose", shape, b))]);
   return axes;
 }
 

@@ -84,7 +84,7 @@ Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& me
 ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tensor& residual,
                                                     const DropoutKey& key, const Tensor& positions,
                                                     const Tensor& weight, const Tensor& bias,
-                                                    double eps) {
+                                                    double eps) try {
   check_like(kOp, "residual", residual, x);
   LayerNormArgs args = arguments(x, weight, bias, eps);
   args.dropout = row_dropout_of(x, key, positions);
@@ -96,6 +96,8 @@ ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tenso
   args.residual = residual.bytes();
   if (args.rows > 0) layer_norm_kernel(args, x.device());
   return out;
+} catch (const Error& error) {
+  fail_as("residual_dropout_layer_norm", error);
 }
 
 ResidualLayerNormGradients residual_dropout_layer_norm_backward(

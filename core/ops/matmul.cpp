@@ -25,7 +25,7 @@ DType common_dtype(const char* op, const Tensor& a, const Tensor& b) {
   const auto pair = [&](DType x, DType y) { return a.dtype() == x && b.dtype() == y; };
   if (pair(DType::bf16, DType::f32) || pair(DType::f32, DType::bf16)) return DType::bf16;
   check_same_dtype(op, a, b);
-  if (!is_floating(a.dtype()) || a.dtype() == DType::f16) unsupported_dtype(op, a.dtype());
+  check_computes(op, a.dtype());
   return a.dtype();
 }
 

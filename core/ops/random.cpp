@@ -1,6 +1,7 @@
 #include "ringlet/core/ops/random.h"
 
 #include "ringlet/core/device/graph.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -9,9 +10,9 @@ constinit OpKernel<DropoutArgs> dropout_kernel("dropout");
 
 namespace {
 
-Tensor draw(RandomDistribution distribution, Shape shape, double first, double second, DType dtype,
-            Device device, RandomGenerator& generator) {
-  if (!is_floating(dtype) || dtype == DType::f16) unsupported_dtype("random", dtype);
+Tensor draw(const char* op, RandomDistribution distribution, Shape shape, double first,
+            double second, DType dtype, Device device, RandomGenerator& generator) {
+  check_computes(op, dtype);
   Tensor out = empty(shape, dtype, device);
   const PhiloxKey key = generator.next_key();
   if (out.numel() > 0)
@@ -42,18 +43,21 @@ DropoutMask weight_dropout(const char* op, const DropoutKey& key) {
 
 RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
                        std::int64_t rows) {
-  if (positions) check_shape(op, "positions", positions, {rows, 2});
+  if (positions) {
+    check_shape(op, "positions", positions, {rows, 2});
+    RINGLET_CHECK_EQ(positions.dtype(), DType::i32, "[", op, "] dtype of positions");
+  }
   return {dropout_of(op, key), positions ? positions.data<std::int32_t>() : nullptr};
 }
 
 Tensor uniform(Shape shape, double low, double high, DType dtype, Device device,
                RandomGenerator& generator) {
-  return draw(RandomDistribution::uniform, shape, low, high, dtype, device, generator);
+  return draw("uniform", RandomDistribution::uniform, shape, low, high, dtype, device, generator);
 }
 
 Tensor normal(Shape shape, double mean, double std, DType dtype, Device device,
               RandomGenerator& generator) {
-  return draw(RandomDistribution::normal, shape, mean, std, dtype, device, generator);
+  return draw("normal", RandomDistribution::normal, shape, mean, std, dtype, device, generator);
 }
 
 Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/core/ops/axis_sizes.h"
+#include "ringlet/core/ops/checks.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/index.h"
 
@@ -26,16 +27,19 @@ Tensor reduce_run(ReduceOp op, const Tensor& x, int first, int last) {
   const bool additive = op == ReduceOp::sum || op == ReduceOp::mean;
   RINGLET_CHECK(sizes.n > 0 || additive, "[", name(op), "] no elements to reduce in ", x.shape());
   Tensor out = empty(shape, x.dtype(), x.device());
-  if (out.numel() > 0)
+  if (out.numel() > 0) {
+    check_computes(name(op), x.dtype());  // else the kernel names itself
     reduce_kernel(
         {out.mutable_bytes(), x.bytes(), sizes.outer, sizes.n, sizes.inner, op, x.dtype()},
         x.device());
+  }
   return out;
 }
 
 // The smallest index along `axis` of an element that equals the extreme one, or is NaN as that is.
 Tensor arg(const char* op, ReduceOp extreme, const Tensor& x, int axis, bool keepdim) {
-  axis = x.shape().index(axis);
+  axis = axis_of(op, x.shape(), axis);
+  check_computes(op, x.dtype());
   const std::int64_t n = x.size(axis);
   RINGLET_CHECK(n > 0, "[", op, "] no elements along axis ", axis, " of ", x.shape());
   const Tensor found = maximum(eq(x, reduce(extreme, x, {axis}, true)), ne(x, x));
@@ -58,7 +62,7 @@ Tensor argmin(const Tensor& x, int axis, bool keepdim) {
 Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim) {
   if (axes.empty())
     for (int i = 0; i < x.dim(); ++i) axes.push_back(i);
-  for (int& axis : axes) axis = x.shape().index(axis);
+  for (int& axis : axes) axis = axis_of(name(op), x.shape(), axis);
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
 
@@ -78,8 +82,10 @@ Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim)
 
 Tensor cumsum(const Tensor& x, int axis, bool reverse) {
   if (x.dtype() == DType::bf16) return cumsum(x.to(DType::f32), axis, reverse).to(DType::bf16);
-  Tensor out = x;
+  axis = axis_of("cumsum", x.shape(), axis);
+  if (x.dtype() == DType::f16) unsupported_dtype("cumsum", x.dtype());
   const std::int64_t n = x.size(axis);
+  Tensor out = n > 1 ? x : x.clone();
   for (std::int64_t distance = 1; distance < n; distance *= 2) {
     const Tensor part = narrow(out, axis, reverse ? distance : 0, n - distance);
     out = add(out, pad(part, axis, reverse ? 0 : distance, reverse ? distance : 0));
@@ -89,7 +95,8 @@ Tensor cumsum(const Tensor& x, int axis, bool reverse) {
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  RINGLET_CHECK_EQ(broadcast(x.shape(), shape), x.shape(), "[sum_to] ", shape);
+  check_computes("sum_to", x.dtype());
+  RINGLET_CHECK_EQ(broadcast(x.shape(), shape, "sum_to"), x.shape(), "[sum_to] ", shape);
   std::vector<int> axes;
   const int leading = x.dim() - shape.dim();
   for (int i = 0; i < x.dim(); ++i)

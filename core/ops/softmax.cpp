@@ -10,7 +10,7 @@ constinit OpKernel<SoftmaxBackwardArgs> softmax_backward_kernel("softmax_backwar
 namespace {
 
 Tensor forward(const char* op, const Tensor& x, bool log) {
-  RINGLET_CHECK(x.dim() > 0, "[", op, "] needs a last axis, got a scalar");
+  check_rows(op, x);
   Tensor out = empty_like(x);
   const std::int64_t columns = x.size(-1);
   if (x.numel() > 0)
@@ -21,7 +21,7 @@ Tensor forward(const char* op, const Tensor& x, bool log) {
 
 Tensor backward(const char* op, const Tensor& grad, const Tensor& y, bool log) {
   check_like(op, "grad", grad, y);
-  RINGLET_CHECK(y.dim() > 0, "[", op, "] needs a last axis, got a scalar");
+  check_rows(op, y);
   Tensor out = empty_like(y);
   const std::int64_t columns = y.size(-1);
   if (y.numel() > 0)

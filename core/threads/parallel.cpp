@@ -17,8 +17,7 @@
 #include <vector>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/number.h"
-#include "ringlet/core/threads/cpu_limit.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/threads/processors.h"
 #include "ringlet/core/threads/thread.h"
 

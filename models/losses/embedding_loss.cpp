@@ -36,7 +36,7 @@ Variable EmbeddingLoss::forward(const PackedBatch& batch) {
   PackedBatch placed = batch;
   if (placed.labels.defined()) placed.labels = placed.labels.to(device());
   if (!batch.block || !autograd::grad_enabled()) return of_embeddings(embed(batch), placed);
-  if (batch.place_in_block == 0) compare_block(batch);
+  if (!batch.block->rows) compare_block(batch);
   const Variable embeddings = embed(batch);
   batch.block->rows->start(batch.place_in_block);
   return from_one(of_embeddings(embeddings, placed));
@@ -52,6 +52,13 @@ void EmbeddingLoss::compare_block(const PackedBatch& first) const {
   std::vector<PackedBatch> batches = block.batches;
   std::vector<Variable> embeddings, values(batches.size());
   std::vector<std::int64_t> rows;
+  // Forwards may be collective: a rank with fewer logical ranks then adds one.
+  const auto more = sharding->forwards_together(std::ssize(batches)) - std::ssize(batches);
+  for (std::int64_t i = 0; i < more; ++i) {
+    const GeneratorGuard random(generator);
+    const autograd::NoGrad no_grad;
+    embed(batches.front());
+  }
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const GeneratorGuard random(generator);
     const autograd::NoGrad no_grad;

@@ -1,6 +1,6 @@
 #include "ringlet/models/losses/loss.h"
 
-#include "ringlet/models/token_bucket.h"
+#include "ringlet/models/batch.h"
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
@@ -43,6 +43,29 @@ void Loss::check_ranks(const PackedBatch& batch) const {
   RINGLET_CHECK(batch.ranks == sharding->logical_ranks(), "[loss] the batch is cut for a world of ",
                 batch.ranks, ", gradients are summed over ", sharding->logical_ranks(),
                 " ranks: give the Loader the strategy's group, or set its option average");
+}
+
+MultiLoss::MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared_ptr<Loss>> losses)
+    : shared_(std::move(shared)), losses_(std::move(losses)) {
+  // The first name of a tied parameter counts: the encoder is registered first, without a name.
+  register_module("", shared_);
+  for (std::size_t i = 0; i < losses_.size(); ++i) register_module(str("losses.", i), losses_[i]);
+}
+
+std::shared_ptr<nn::Module> MultiLoss::blank_copy(nn::Cloner& cloner) const {
+  std::vector<std::shared_ptr<Loss>> copies;
+  for (const auto& loss : losses_) copies.push_back(cloner(loss));
+  return std::make_shared<MultiLoss>(cloner(shared_), std::move(copies));
+}
+
+Loss& MultiLoss::loss_for(std::size_t dataset) const {
+  RINGLET_CHECK(dataset < losses_.size(), "[multi_loss] data set ", dataset, " of ", losses_.size(),
+                " losses");
+  return *losses_[dataset];
+}
+
+Loss& MultiLoss::loss_of(const PackedBatch& batch) {
+  return loss_for(batch.dataset).loss_of(batch);
 }
 
 }  // namespace ringlet::models

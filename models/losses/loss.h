@@ -1,6 +1,9 @@
 // Losses: modules that turn a batch into one number, which training minimises.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "ringlet/models/batch.h"
 #include "ringlet/nn/clone.h"
 
@@ -20,7 +23,7 @@ class Loss : public nn::Module {
   /// Without the runner.
   Variable run_here(const PackedBatch& batch);
   /// `batch`, which is on the CPU, on the parameters' device. On a GPU, where plans and memory are
-  /// cached by shape, a capturable loss's batch is filled up to its bucket (token_bucket.h). Under
+  /// cached by shape, a capturable loss's batch is filled up to its bucket (bucket_of). Under
   /// a runner, which places its parts itself, the batch is unchanged.
   PackedBatch placed(const PackedBatch& batch);
   /// Sets the runner of this loss's batches; null: the loss runs them itself.
@@ -60,6 +63,37 @@ class Loss : public nn::Module {
   PackedBatch placed_here(const PackedBatch& batch);
   BatchRunner* runner_ = nullptr;
   bool local_mean_ = false;
+};
+
+/// Batches of data set i go to loss i. The losses share an encoder, which keeps its names; the
+/// other parameters of loss i are called "losses.i.NAME".
+class MultiLoss : public Loss {
+ public:
+  /// `shared` is the encoder's module, SentenceEncoder::modules().
+  MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared_ptr<Loss>> losses);
+
+  const char* kind() const override { return "MultiLoss"; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override;
+  const std::vector<std::shared_ptr<Loss>>& losses() const { return losses_; }
+  std::int64_t min_rows(std::size_t dataset, std::int64_t columns) const override {
+    return loss_for(dataset).min_rows(dataset, columns);
+  }
+  bool spans_ranks(std::size_t dataset) const override {
+    return loss_for(dataset).spans_ranks(dataset);
+  }
+  std::string describe(std::size_t dataset) const override {
+    return loss_for(dataset).describe(dataset);
+  }
+  Loss& loss_of(const PackedBatch& batch) override;
+
+ protected:
+  Variable forward(const PackedBatch& batch) override { return loss_of(batch)(batch); }
+
+ private:
+  Loss& loss_for(std::size_t dataset) const;
+
+  std::shared_ptr<nn::Module> shared_;
+  std::vector<std::shared_ptr<Loss>> losses_;
 };
 
 }  // namespace ringlet::models

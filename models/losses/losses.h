@@ -3,11 +3,25 @@
 
 #include <vector>
 
-#include "ringlet/models/losses/distance.h"
+#include "ringlet/core/base/names.h"
 #include "ringlet/models/losses/embedding_loss.h"
 #include "ringlet/nn/linear.h"
 
 namespace ringlet::models {
+
+enum class Distance : std::uint8_t { cosine, euclidean, manhattan };
+inline constexpr EnumNames<Distance, 3> kDistances{"distance",
+                                                   {"cosine", "euclidean", "manhattan"}};
+
+/// Options of the losses with a margin between distances.
+struct MarginOptions {
+  Distance distance = Distance::euclidean;
+  double margin = 5;
+
+  std::string settings() const {
+    return str(", margin ", margin, ", distance ", kDistances(distance));
+  }
+};
 
 /// Cross-entropy of Linear(3 H, labels)(u, v, |u - v|); batches are pairs with i64 class labels.
 /// Reimers and Gurevych, Sentence-BERT, 2019.

@@ -6,7 +6,7 @@
 
 #include "ringlet/autograd/functions.h"
 #include "ringlet/autograd/node.h"
-#include "ringlet/models/losses/columns.h"
+#include "ringlet/models/losses/embedding_loss.h"
 #include "ringlet/models/losses/losses.h"
 
 namespace ringlet::models {

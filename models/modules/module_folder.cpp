@@ -1,4 +1,4 @@
-#include "ringlet/models/modules/module_folder.h"
+#include "ringlet/models/folder.h"
 
 #include <map>
 #include <set>
@@ -8,11 +8,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json_node.h"
 #include "ringlet/models/harmless_keys.h"
-#include "ringlet/models/modules/dense.h"
-#include "ringlet/models/modules/dropout.h"
-#include "ringlet/models/modules/layer_norm.h"
-#include "ringlet/models/modules/normalize.h"
-#include "ringlet/models/weights.h"
+#include "ringlet/models/modules/after_pooling.h"
 
 namespace ringlet::models {
 namespace fs = std::filesystem;

@@ -1,7 +1,7 @@
 #include "ringlet/models/modules/sentence_modules.h"
 
 #include "ringlet/autograd/functions.h"
-#include "ringlet/core/io/sha256.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/nn/clone.h"
 
 namespace ringlet::models {

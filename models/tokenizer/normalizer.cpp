@@ -1,5 +1,7 @@
 #include "ringlet/models/tokenizer/normalizer.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -110,28 +112,18 @@ namespace {
 
 constexpr std::size_t kLongestCluster = 5;  // bytes
 
-/// The value of a base64 digit; -1 for another character.
-int digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  return c == '/' ? 63 : -1;
-}
-
 /// Unset if `text` is not base64.
 std::optional<std::string> decode_base64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  std::uint32_t bits = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (digit(text[i]) < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit(text[i]));
-    if (i % 4 > 0) bytes.push_back(static_cast<char>(bits >> (6 - i % 4 * 2)));
+  std::string bytes(text.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()),
+                                   static_cast<int>(text.size()));
+  if (text.size() % 4 != 0 || size != static_cast<int>(bytes.size())) return std::nullopt;
+  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) {
+    text.remove_suffix(1);
+    bytes.pop_back();
   }
-  return bytes;
+  return text.find('=') == text.npos ? std::optional(bytes) : std::nullopt;
 }
 
 /// The little-endian u32 at `bytes`.

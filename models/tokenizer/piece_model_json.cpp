@@ -1,12 +1,13 @@
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/models/tokenizer/bpe.h"
-#include "ringlet/models/tokenizer/pipeline_json.h"
-#include "ringlet/models/tokenizer/unigram.h"
-#include "ringlet/models/tokenizer/wordpiece.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json_node.h"
+#include "ringlet/models/tokenizer/piece_model.h"
+#include "ringlet/models/tokenizer/tokenizer_json.h"
 
 namespace ringlet::models {
 namespace {
@@ -160,6 +161,25 @@ Json dump_unigram(const Unigram& model) {
           {"byte_fallback", false}};
 }
 
+/// Pairs of pieces, one a line. As in transformers, blank lines and "#version" are none; "# #" is a
+/// pair.
+Json read_merges(const std::filesystem::path& path) {
+  Json merges = Json::array();
+  std::istringstream lines(read_file(path));
+  check_kind(lines.view(), path.string());
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::istringstream words(line);
+    std::string left, right, more;
+    if (!(words >> left) || left.starts_with("#version")) continue;
+    if (!(words >> right) || words >> more)
+      fail_input(path.string(), ":", number, ": expected two pieces, found ", quote(line));
+    merges.push_back({left, right});
+  }
+  return merges;
+}
+
 }  // namespace
 
 std::vector<std::string> read_pieces(const JsonNode& model) {
@@ -196,6 +216,21 @@ Json dump_piece_model(const PieceModel& model) {
           {"continuing_subword_prefix", options.continuing_subword_prefix},
           {"max_input_chars_per_word", options.max_input_chars_per_word},
           {"vocab", dump_ids(model)}};
+}
+
+TokenizerModel read_bpe_files(const std::filesystem::path& vocab,
+                              const std::filesystem::path& merges) {
+  const Json words{{"type", "ByteLevel"},
+                   {"add_prefix_space", false},
+                   {"trim_offsets", true},
+                   {"use_regex", true}};
+  const Json file{
+      {"normalizer", nullptr},
+      {"pre_tokenizer", words},
+      {"decoder", words},
+      {"model",
+       {{"type", "BPE"}, {"vocab", JsonNode(vocab).value()}, {"merges", read_merges(merges)}}}};
+  return parse_tokenizer_json(file.dump(), vocab.string());
 }
 
 }  // namespace ringlet::models

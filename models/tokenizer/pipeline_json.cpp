@@ -1,12 +1,12 @@
-#include "ringlet/models/tokenizer/pipeline_json.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/json.h"
+#include "ringlet/models/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "ringlet/models/tokenizer/piece_model.h"
 #include "ringlet/models/tokenizer/unicode.h"
-#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {

@@ -5,11 +5,39 @@
 #include <string>
 #include <string_view>
 #include <variant>
-
-#include "ringlet/models/tokenizer/byte_level.h"
-#include "ringlet/models/tokenizer/words.h"
+#include <vector>
 
 namespace ringlet::models {
+
+/// Words that are not parts of the text, contiguous: word i is text[ends[i - 1], ends[i]).
+struct Words {
+  std::string text;
+  std::vector<std::size_t> ends;
+
+  void clear() {
+    text.clear();
+    ends.clear();
+  }
+  /// Ends the word that was appended to `text`, unless it is empty.
+  void end_word() {
+    if (text.size() > (ends.empty() ? 0 : ends.back())) ends.push_back(text.size());
+  }
+};
+
+struct Words;
+
+struct ByteLevel {
+  /// Puts a space before a text that begins with another character.
+  bool add_prefix_space = true;
+  /// Splits off contractions, then letters, numbers, other signs and white space, each with at most
+  /// one space before it; false: the text is one word.
+  bool use_regex = true;
+
+  void append(std::string_view text, Words& words) const;
+  /// Appends the bytes for which the characters of `piece` stand, or all of it if one stands for
+  /// none.
+  static void decode(std::string_view piece, std::string& bytes);
+};
 
 /// White space separates words and is dropped; every punctuation mark is a separate word. Iterates
 /// over the words of `text` without copying: `while (words.next(word)) ...`.

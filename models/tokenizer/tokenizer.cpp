@@ -1,11 +1,14 @@
 #include "ringlet/models/tokenizer/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/models/tokenizer/piece_model.h"
 #include "ringlet/models/tokenizer/tokenizer_model.h"
+#include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
 namespace {
@@ -13,6 +16,53 @@ namespace {
 /// Empty if `end` is before `begin`.
 std::string_view between(std::string_view text, std::size_t begin, std::size_t end) {
   return text.substr(begin, std::max(begin, end) - begin);
+}
+
+/// Removes the spaces that splitting put around punctuation and English contractions. The rules and
+/// their order are those of Hugging Face's WordPiece decoder, including its odd one about "do not".
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kCleanup{{
+    {" .", "."},
+    {" ?", "?"},
+    {" !", "!"},
+    {" ,", ","},
+    {" ' ", "'"},
+    {" n't", "n't"},
+    {" 'm", "'m"},
+    {" do not", " don't"},
+    {" 's", "'s"},
+    {" 've", "'ve"},
+    {" 're", "'re"},
+}};
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t i = text.find(from); i != std::string::npos; i = text.find(from, i)) {
+    text.replace(i, from.size(), to);
+    i += to.size();
+  }
+}
+
+/// A piece with its space, unless it continues a word or is the first.
+std::string join_wordpiece(const TokenizerModel& model, std::string_view piece, bool first) {
+  const std::string_view prefix =
+      dynamic_cast<const WordPiece&>(*model.pieces).options().continuing_subword_prefix;
+  std::string token(piece);
+  if (!first && piece.starts_with(prefix)) {
+    token.erase(0, prefix.size());
+  } else if (!first) {
+    token.insert(0, 1, ' ');
+  }
+  if (model.decoder_cleanup) {
+    for (const auto& [from, to] : kCleanup) replace_all(token, from, to);
+  }
+  return token;
+}
+
+/// Marks become spaces. The first piece loses its marks if words without a mark get one.
+std::string join_marked(const Metaspace& marked, std::string_view piece, bool first) {
+  const bool dropped = first && marked.prepend != Metaspace::Prepend::never;
+  std::string token(piece);
+  replace_all(token, marked.replacement, dropped ? "" : " ");
+  return token;
 }
 
 }  // namespace
@@ -150,33 +200,42 @@ void Tokenizer::append(std::string_view text, std::vector<std::int32_t>& ids) co
   model_->post_processor.append(cut(scratch.ids, room(false)), ids);
 }
 
-template <class Text>
-PackedEncoding Tokenizer::pack(std::span<const Text> texts) const {
+PackedEncoding Tokenizer::encode_batch(std::span<const std::string> texts) const {
   PackedEncoding batch;
   batch.cu_seqlens.reserve(texts.size() + 1);
   batch.cu_seqlens.push_back(0);
-  Encoding joined;
   Scratch scratch;
   const std::size_t limit = room(false);
-  for (const Text& text : texts) {
+  for (const std::string& text : texts) {
     scratch.ids.clear();
     append_tokens(text, scratch);
-    model_->post_processor.append(cut(scratch.ids, limit), joined);
-    RINGLET_CHECK(joined.ids.size() <= std::numeric_limits<std::int32_t>::max(),
+    model_->post_processor.append(cut(scratch.ids, limit), batch.ids);
+    RINGLET_CHECK(batch.ids.size() <= std::numeric_limits<std::int32_t>::max(),
                   "[Tokenizer] a batch has more than 2^31 - 1 tokens");
-    batch.cu_seqlens.push_back(static_cast<std::int32_t>(joined.ids.size()));
+    batch.cu_seqlens.push_back(static_cast<std::int32_t>(batch.ids.size()));
   }
-  batch.ids = std::move(joined.ids);
-  batch.type_ids = std::move(joined.type_ids);
   return batch;
 }
 
-PackedEncoding Tokenizer::encode_batch(std::span<const std::string> texts) const {
-  return pack(texts);
-}
-
-PackedEncoding Tokenizer::encode_batch(std::span<const std::string_view> texts) const {
-  return pack(texts);
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer);
+  const bool bytes = std::holds_alternative<ByteLevel>(model_->pre_tokenizer);
+  std::string text;
+  bool first = true;
+  for (const std::int32_t id : ids) {
+    const std::string_view piece = vocabulary().piece(id);
+    const bool skipped =
+        skip_special_tokens &&
+        std::any_of(model_->added_tokens.begin(), model_->added_tokens.end(),
+                    [id](const AddedToken& token) { return token.id == id && token.special; });
+    if (skipped) continue;
+    if (bytes)
+      ByteLevel::decode(piece, text);
+    else
+      text += marked ? join_marked(*marked, piece, first) : join_wordpiece(*model_, piece, first);
+    first = false;
+  }
+  return bytes ? unicode::valid(text) : text;
 }
 
 }  // namespace ringlet::models

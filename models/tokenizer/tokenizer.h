@@ -19,7 +19,6 @@ namespace ringlet::models {
 /// Texts stored contiguously without padding: text i is ids[cu_seqlens[i], cu_seqlens[i + 1]).
 struct PackedEncoding {
   std::vector<std::int32_t> ids;         // (T)
-  std::vector<std::int32_t> type_ids;    // (T)
   std::vector<std::int32_t> cu_seqlens;  // (texts + 1)
 };
 
@@ -77,7 +76,6 @@ class Tokenizer {
   Encoding encode(std::string_view text, std::string_view pair) const;
   /// The same ids as encode(text) for each text, contiguous.
   PackedEncoding encode_batch(std::span<const std::string> texts) const;
-  PackedEncoding encode_batch(std::span<const std::string_view> texts) const;
   /// Appends the ids of encode(text) to `ids`.
   void append(std::string_view text, std::vector<std::int32_t>& ids) const;
 
@@ -104,8 +102,6 @@ class Tokenizer {
   void append_words(std::string_view text, bool first, Scratch& scratch) const;
   std::size_t room(bool pair) const;
   std::span<const std::int32_t> cut(std::span<const std::int32_t> ids, std::size_t length) const;
-  template <class Text>
-  PackedEncoding pack(std::span<const Text> texts) const;
 
   std::shared_ptr<const TokenizerModel> model_;
   std::shared_ptr<const Shared> shared_;

@@ -4,10 +4,8 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/models/tokenizer/bpe.h"
+#include "ringlet/models/tokenizer/piece_model.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
-#include "ringlet/models/tokenizer/unigram.h"
-#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {

@@ -2,10 +2,9 @@
 #include <string>
 #include <utility>
 
-#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/json_node.h"
 #include "ringlet/models/harmless_keys.h"
-#include "ringlet/models/tokenizer/added_token_json.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
 namespace ringlet::models {

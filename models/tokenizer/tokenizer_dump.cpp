@@ -3,9 +3,8 @@
 #include <utility>
 
 #include "ringlet/core/io/json.h"
-#include "ringlet/models/tokenizer/pipeline_json.h"
+#include "ringlet/models/tokenizer/piece_model.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
-#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {

@@ -5,10 +5,8 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/json_node.h"
-#include "ringlet/models/tokenizer/added_token_json.h"
-#include "ringlet/models/tokenizer/pipeline_json.h"
+#include "ringlet/models/tokenizer/piece_model.h"
 #include "ringlet/models/tokenizer/post_processor.h"
-#include "ringlet/models/tokenizer/wordpiece.h"
 
 namespace ringlet::models {
 namespace {

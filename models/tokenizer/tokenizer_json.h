@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_model.h"
 
@@ -89,5 +91,28 @@ void take_class_settings(const std::string& tokenizer_class, const TokenizerConf
 /// over tokenizer_config.json. Keys without effect are appended to `notes`.
 TokenizerModel read_tokenizer_folder(const std::filesystem::path& folder,
                                      const TokenizerConfig& overrides, Notes& notes);
+
+Normalizer read_normalizer(const JsonNode& node);
+Json dump_normalizer(const Normalizer& normalizer);
+
+PreTokenizer read_pre_tokenizer(const JsonNode& node);
+Json dump_pre_tokenizer(const PreTokenizer& splitter);
+
+/// Sets the model's cleanup; the decoder must be the counterpart of the pre-tokenizer.
+void read_decoder(const JsonNode& node, TokenizerModel& model);
+Json dump_decoder(const TokenizerModel& model);
+
+/// The model's own pieces, in the order of their ids.
+std::vector<std::string> read_pieces(const JsonNode& model);
+/// The model over the first `size` pieces; later ones are added tokens.
+std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
+                                                   std::int32_t size);
+Json dump_piece_model(const PieceModel& model);
+
+/// null if it equals `lowercase`, as in published files.
+Json dump_strip_accents(const BertNormalizer& normalizer);
+
+/// All fields except the id; other keys are noted; `special` is the default of that field.
+AddedToken read_added_token(const JsonNode& node, bool special = false);
 
 }  // namespace ringlet::models

@@ -19,20 +19,6 @@ bool contains(const Range (&ranges)[n], char32_t c) {
 
 bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
-/// The length in bytes of the sequence that begins with `lead`; 0 if none does.
-std::size_t sequence_length(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;
-  if (lead < 0xE0) return 2;
-  if (lead < 0xF0) return 3;
-  return lead < 0xF5 ? 4 : 0;
-}
-
-bool is_scalar(char32_t c, std::size_t nbytes) {
-  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  return c >= kSmallest[nbytes] && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
-}
-
 /// A code point of the same class for grapheme clusters, in every release of utf8proc.
 utf8proc_int32_t cluster_class(char32_t c) {
   return contains(kMoreExtenders, c) ? 0x300 : static_cast<utf8proc_int32_t>(c);
@@ -45,27 +31,16 @@ int combining_class(char32_t c) {
 }  // namespace
 
 char32_t next(std::string_view text, std::size_t& position) {
-  const auto lead = static_cast<unsigned char>(text[position]);
-  const std::size_t nbytes = sequence_length(lead);
-  if (nbytes == 1) {
+  if (const auto ascii = static_cast<unsigned char>(text[position]); ascii < 0x80) {
     ++position;
-    return lead;
+    return ascii;
   }
-  if (nbytes != 0 && position + nbytes <= text.size()) {
-    char32_t c = lead & (0x7Fu >> nbytes);
-    std::size_t i = 1;
-    for (; i < nbytes; ++i) {
-      const auto byte = static_cast<unsigned char>(text[position + i]);
-      if (!is_continuation(byte)) break;
-      c = c << 6 | (byte & 0x3Fu);
-    }
-    if (i == nbytes && is_scalar(c, nbytes)) {
-      position += nbytes;
-      return c;
-    }
-  }
-  ++position;
-  return kReplacement;
+  utf8proc_int32_t c = 0;
+  const auto nbytes =
+      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + position),
+                       static_cast<utf8proc_ssize_t>(text.size() - position), &c);
+  position += nbytes > 0 ? static_cast<std::size_t>(nbytes) : 1;
+  return nbytes > 0 ? static_cast<char32_t>(c) : kReplacement;
 }
 
 char32_t previous(std::string_view text, std::size_t& position) {

@@ -1,4 +1,4 @@
-#include "ringlet/models/tokenizer/vocabulary.h"
+#include "ringlet/models/tokenizer/piece_model.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,6 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/core/io/file_kind.h"
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {

@@ -59,8 +59,11 @@ TEST_CASE("ranks that share a GPU reduce in one launch, too, beside steps and co
                                                             {"in-kernel-ring", 0, true},
                                                             {"copy", 0, true}});
   }
-  CHECK(run(options_of(2), "all_gather") ==
-        std::vector<Result>{{"direct", 0, true}, {"ring", 0, true}, {"copy", 0, true}});
+  for (const char* half : {"reduce_scatter", "all_gather"})
+    CHECK(run(options_of(2), half) == std::vector<Result>{{"direct", 0, true},
+                                                          {"ring", 0, true},
+                                                          {"in-kernel-direct", 0, true},
+                                                          {"copy", 0, true}});
 }
 
 TEST_CASE("ranks that share a GPU leave NCCL out, and one line says so") {
@@ -85,11 +88,11 @@ TEST_CASE("pieces are even where a library wants them so") {
   comm::launch(rank_main, options.ranks, {.ranks = comm::Ranks::threads});
 }
 
-TEST_CASE("where no GPU is shared the in-kernel algorithms say why they are not measured") {
+TEST_CASE("in-kernel algorithms that these devices do not run say why they are not measured") {
   CollectivesOptions options = options_of(33);
   options.device = {};
   CHECK(options.why_not_in_kernel() ==
-        "they are for ranks that share a GPU (--device cuda), and these are on a CPU");
+        "they are for ranks on GPUs (--device cuda), and these are on a CPU");
   options.device = {DeviceType::cuda, 0};
   {
     const DelayedDevice one(1, /*devices=*/1);
@@ -99,10 +102,11 @@ TEST_CASE("where no GPU is shared the in-kernel algorithms say why they are not 
     CHECK(options.why_not_in_kernel() ==
           "they are for ranks that meet over thread, and these do over nccl");
   }
-  const DelayedDevice four;
-  CHECK(options.why_not_in_kernel() ==
-        "they are for ranks that share a GPU, and of these there are 4: CUDA_VISIBLE_DEVICES=0 "
-        "leaves one");
+  options.transport = comm::TransportKind::thread;
+  DelayedDevice four;
+  CHECK(options.why_not_in_kernel() == "these devices run no ranks by a launch on each");
+  four.cut_links();
+  CHECK(options.why_not_in_kernel() == "cuda:0 has no peer access to cuda:1");
 }
 
 TEST_SUITE_END();

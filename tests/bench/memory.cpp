@@ -10,8 +10,8 @@
 #include "../device.h"
 #include "ringlet/bench/runner.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/models/batch.h"
 #include "ringlet/models/losses/losses.h"
-#include "ringlet/models/token_bucket.h"
 #include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/step/step_graphs.h"
 
@@ -61,7 +61,8 @@ TEST_CASE_FIXTURE(OnCpu, "a step takes what it takes on paper, and little beside
         CAPTURE(length);
         const models::EncoderConfig config = config_of(architecture);
         const std::size_t before = memory_stats(Device{}).allocated;
-        models::SoftmaxLoss loss(encoder_of(config, dtype), 3);
+        const models::SentenceEncoder encoder = encoder_of(config, dtype);
+        models::SoftmaxLoss loss(encoder, 3);
         train::AdamW optimizer(loss, {.max_grad_norm = 1});
         const models::PackedBatch batch = batch_of(16, length);
         for (int step = 0; step < 2; ++step) {
@@ -71,7 +72,8 @@ TEST_CASE_FIXTURE(OnCpu, "a step takes what it takes on paper, and little beside
           optimizer.zero_grad();
         }
         const auto taken = static_cast<double>(memory_stats(Device{}).peak - before);
-        const StepMemory paper = step_memory(config, batch.tokens(), dtype, DeviceType::cpu);
+        const StepMemory paper =
+            step_memory(*encoder.transformer(), batch.tokens(), dtype, DeviceType::cpu);
         // Unit ends in four arenas, ids, and the loss's values per pair.
         const auto units = static_cast<double>(config.num_hidden_layers + 3);
         const auto tokens = static_cast<double>(batch.tokens());
@@ -89,7 +91,8 @@ TEST_CASE("the memory that graphs share has little that a step has not on paper"
   models::EncoderConfig config = config_of(models::Architecture::mpnet);
   config.hidden_size = 256;
   config.intermediate_size = 1024;
-  models::SoftmaxLoss loss(encoder_of(config, DType::f32), 3);
+  const models::SentenceEncoder encoder = encoder_of(config, DType::f32);
+  models::SoftmaxLoss loss(encoder, 3);
   loss.to(device);
   train::AdamW optimizer(loss, {.max_grad_norm = 1});
   train::StepGraphs graphs(loss, optimizer, device);
@@ -108,18 +111,21 @@ TEST_CASE("the memory that graphs share has little that a step has not on paper"
   REQUIRE(graphs.captured() == 2);
   REQUIRE(graphs.replayed() == 3);
   const MemoryStats memory = memory_stats(device);
-  const StepMemory paper = step_memory(config, tokens, DType::f32, DeviceType::cpu);
+  const StepMemory paper = step_memory(*encoder.transformer(), tokens, DType::f32, DeviceType::cpu);
   CHECK(held(memory) >= paper.total());
   CHECK(held(memory) <= 1.2 * paper.total());
 }
 
 TEST_CASE(
     "on paper a GPU has all parameters in bf16 beside f32, where that is what products take") {
-  const models::EncoderConfig config = config_of(models::Architecture::mpnet);
-  const StepMemory paper = step_memory(config, 100, DType::bf16, DeviceType::cuda);
-  CHECK(paper.sidecars == paper.parameters / 2);
-  CHECK(step_memory(config, 100, DType::f32, DeviceType::cuda).sidecars == 0);
-  CHECK(step_memory(config, 100, DType::bf16, DeviceType::cpu).sidecars == 0);
+  const auto encoder = models::Transformer::create(config_of(models::Architecture::mpnet));
+  const auto paper = [&](DType dtype, DeviceType device) {
+    return step_memory(*encoder, 100, dtype, device);
+  };
+  const StepMemory gpu = paper(DType::bf16, DeviceType::cuda);
+  CHECK(gpu.sidecars == gpu.parameters / 2);
+  CHECK(paper(DType::f32, DeviceType::cuda).sidecars == 0);
+  CHECK(paper(DType::bf16, DeviceType::cpu).sidecars == 0);
 }
 
 TEST_CASE("a row of a mesh needs the memory of its parts, not of a model on each device") {

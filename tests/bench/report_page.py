@@ -125,14 +125,6 @@ class Charts(unittest.TestCase):
             for x, _, words in texts(charts.shares([{**DDP, "speedup": speedup}])):
                 self.assertLessEqual(x + 7 * len(words), charts.WIDTH, words)
 
-    def test_labels_of_curves_that_end_together_are_apart(self):
-        drawn = {name: [(1, 1), (8, end)] for name, end in (("ddp", 3.0), ("zero1", 3.1), ("fsdp", 3.05))}
-        labels = texts(charts.lines([("made up", {"dp": [(1, 1), (4, 2)], **drawn})]))
-        heights = sorted(y for _, y, words in labels if words.split()[0] in drawn)
-        self.assertEqual(len(heights), 3)
-        for one, other in zip(heights, heights[1:]):
-            self.assertGreaterEqual(other - one, charts.LINE)
-
 
 if __name__ == "__main__":
     unittest.main()

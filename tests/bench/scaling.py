@@ -303,14 +303,11 @@ class Program(unittest.TestCase):
         return subprocess.run([sys.executable, str(BENCH / "scaling.py"), *arguments], text=True, capture_output=True,
                               check=False, cwd=tempfile.gettempdir())
 
-    def test_it_says_of_every_figure_that_it_is_modelled_and_draws_them(self):
-        with tempfile.TemporaryDirectory() as folder:
-            svg = pathlib.Path(folder) / "scaling.svg"
-            done = self.run_it("--svg", str(svg))
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("| strategy | devices | pairs/s, modelled | speed-up, modelled |", done.stdout)
-            self.assertIn("| ddp | 8 | 73022 | 6.75 |", done.stdout)
-            self.assertIn("modelled", svg.read_text())
+    def test_it_says_of_every_figure_that_it_is_modelled(self):
+        done = self.run_it()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| strategy | devices | pairs/s, modelled | speed-up, modelled |", done.stdout)
+        self.assertIn("| ddp | 8 | 73022 | 6.75 |", done.stdout)
 
     def test_it_starts_from_the_step_that_throughput_measured(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -42,7 +42,8 @@ TEST_CASE("an audit repeats a run of several ranks; its last digest names the re
   const Outcome audited = audit(folder / "run2", "--steps 2 --seed 1");
   CHECK_MESSAGE(audited.code == 0, audited.err);
   CHECK(contains(audited.out, "digests took "));
-  CHECK(contains(audited.out, "2 checkpoints are as recorded; digest " + digests.front()));
+  CHECK(contains(audited.out,
+                 "2 checkpoints and 5 replayed steps are as recorded; digest " + digests.front()));
 }
 
 TEST_CASE("an audit names the first difference") {
@@ -72,6 +73,13 @@ TEST_CASE("an audit names the first difference") {
   check_found(flipped(output / "checkpoint-4/SHA256SUMS"), "SHA256SUMS: expected digest ");
   check_found(flipped(output / "model/model.safetensors"), "model.safetensors: expected digest ");
   check_found(flipped(log), "audit.jsonl:");
+  const std::string whole = read_file(log);
+  check_found(changed(log, whole.substr(0, whole.rfind('\n', whole.size() - 2) + 1)),
+              "model.safetensors: no line of audit.jsonl has its digest");
+  const std::string first = "{\"step\":0,\"audit_steps\":0}";
+  check_found(changed(log, first.substr(0, first.size() - 1) + ",\"digest\":\"" +
+                               ringlet::sha256(first) + "\"}\n"),
+              "audit.jsonl:1: expected audit_steps of at least 1, found 0");
   const std::string rows = read_file(file);
   check_found(changed(file, rows.substr(rows.find('\n') + 1)), "was trained with --data");
 

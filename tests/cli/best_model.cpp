@@ -35,7 +35,8 @@ TEST_CASE("a run stops early, with the best model and its card, alone and on two
   for (const std::string& devices : {std::string(), std::string("--strategy fsdp --devices 2")}) {
     CAPTURE(devices);
     const fs::path output = folder / (devices.empty() ? "one" : "two");
-    const Outcome outcome = run(tiny_training(output, 40, str(kStops, " ", devices)));
+    const Outcome outcome = run(short_training(
+        output, 40, str("--eval ", short_data(), "/nli-dev.jsonl ", kStops, " ", devices)));
     INFO(outcome.err);
     REQUIRE_EQ(outcome.code, 0);
     CHECK(outcome.out.starts_with("6 steps, "));
@@ -76,21 +77,6 @@ TEST_CASE("a mistyped --metric-for-best-model is refused before the first step, 
   REQUIRE_EQ(run(tiny_training(folder / "all", 2)).code, 0);
   for (const std::string& name : names)
     CHECK_EQ(column(folder / "all/metrics.jsonl", name).size(), 1);
-}
-
-TEST_CASE("a run says what it trains, and --save-total-limit keeps the last checkpoint") {
-  const TemporaryFolder folder;
-  const Outcome outcome =
-      run(str("train --model tiny --batch 8 --max-steps 6 --gradient-accumulation-steps 2 "
-              "--save-steps 2 --save-total-limit 1 --eval-strategy no --logging-steps 3 --output ",
-              (folder / "out").string()));
-  REQUIRE_EQ(outcome.code, 0);
-  CHECK(contains(outcome.err, "***** Running training *****\n  Num examples = 12,000\n"));
-  CHECK(contains(outcome.err, "accumulation) = 16\n"));
-  CHECK(contains(outcome.err, "Total optimization steps = 6\n"));
-  CHECK(checkpoints(folder / "out") == std::vector<std::string>{"checkpoint-6"});
-  CHECK(column(folder / "out/metrics.jsonl", "loss").size() == 2);
-  CHECK_FALSE(contains(ringlet::read_file(folder / "out/metrics.jsonl"), "eval_"));
 }
 
 TEST_CASE("options of evaluations that would have no effect are refused") {

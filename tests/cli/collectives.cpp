@@ -24,8 +24,7 @@ TEST_CASE(
     doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const std::string rows = (folder / "rows.json").string();
-  const std::string why =
-      "they are for ranks that share a GPU (--device cuda), and these are on a CPU";
+  const std::string why = "they are for ranks on GPUs (--device cuda), and these are on a CPU";
   const Words few = "-b 4 -e 4 --rounds 1 --seconds 0.001 --no-mpi --json " + rows;
   const Outcome all = run_program(RINGLET_COLLECTIVES, few);
   CHECK_EQ(all.code, 0);

@@ -102,24 +102,6 @@ TEST_CASE_FIXTURE(Files, "relevant documents that the corpus lacks are counted")
                 file + ": 2 of 2 relevant documents are not in the corpus");
 }
 
-TEST_CASE_FIXTURE(Files, "a default prompt goes before the texts of a file as they are") {
-  const fs::path model = folder / "model";
-  fs::copy(ringlet::tests_file("oracles/mpnet"), model, fs::copy_options::recursive);
-  const auto figures = [&](const char* prompt, const std::string& pairs) {
-    ringlet::write_file(
-        model / "config_sentence_transformers.json",
-        str("{\"prompts\": {\"p\": \"", prompt, "\"}, \"default_prompt_name\": \"p\"}"));
-    write("pairs.csv", pairs);
-    const Outcome outcome =
-        run(str("evaluate --json --model ", model.string(), " --data ", path("pairs.csv")));
-    REQUIRE_EQ(outcome.code, 0);
-    return outcome.out;
-  };
-  const std::string header = "sentence1,sentence2,score\n";
-  CHECK_EQ(figures("a", header + " dog, cat,1\n dog runs, dog,0.5\n man, dog,0\n"),
-           figures("", header + "a dog,a cat,1\na dog runs,a dog,0.5\na man,a dog,0\n"));
-}
-
 TEST_CASE_FIXTURE(Files, "a model has no distance from itself as its teacher") {
   const std::string model = ringlet::tests_file("oracles/bert");
   const auto found = evaluate(

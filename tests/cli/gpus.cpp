@@ -1,8 +1,6 @@
 // The GPU of each process under a launcher, if processes see other GPUs than their host.
 // Needs delayed_ringlet as the program.
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "ringlet/core/device/backend.h"
 #include "ringlet/tests/cli/program.h"

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/threads/cpu_limit.h"
+#include "ringlet/core/threads/processors.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"

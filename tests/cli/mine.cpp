@@ -245,12 +245,13 @@ TEST_CASE("a relative folder keeps embeddings, those of an instruction set apart
   fs::current_path(job.folder.path());
   job.mine("mined.jsonl", "--cache-folder kept");
   CHECK_EQ(ringlet::list_folder(job.folder / "kept").size(), 2);
-  ::setenv("RINGLET_ISA", "portable", 1);
+  const bool has_portable = ringlet::cpu::supported(ringlet::cpu::Isa::portable);
+  if (has_portable) ::setenv("RINGLET_ISA", "portable", 1);
   job.mine("portable.jsonl", "--cache-folder kept");
   ::unsetenv("RINGLET_ISA");
   fs::current_path(before);
   const bool has_others = ringlet::cpu::isa() != ringlet::cpu::Isa::portable;
-  CHECK_EQ(ringlet::list_folder(job.folder / "kept").size(), has_others ? 4 : 2);
+  CHECK_EQ(ringlet::list_folder(job.folder / "kept").size(), has_portable && has_others ? 4 : 2);
 }
 
 TEST_CASE("scores of distances are refused in labeled pairs, which train reads as cosines") {

@@ -1,6 +1,11 @@
+#include <filesystem>
+#include <map>
 #include <string>
 
 #include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/cli/training.h"
+
+namespace fs = std::filesystem;
 
 TEST_SUITE_BEGIN("host");
 
@@ -22,6 +27,8 @@ TEST_CASE("unknown options and commands name the nearest one") {
   check_refused(run({"bake"}), "unknown command 'bake'; ringlet --help lists what there is");
   check_refused("info --colour",
                 "unknown option '--colour'; ringlet info --help lists what there is");
+  check_refused("train --model tiny --batch 4 --batch 8",
+                "--batch: given 2 times, perhaps by another of its names; expected one value");
   check_refused("info twice", "unknown argument 'twice'; ringlet info --help lists what there is");
   check_refused(run({}), "expected a command; ringlet --help lists them");
 }
@@ -54,3 +61,126 @@ TEST_CASE("standard output that cannot be written is an error") {
 }
 
 TEST_SUITE_END();
+
+namespace {
+
+class ConfigFolder : public TemporaryFolder {
+ public:
+  Outcome train(const std::string& config, const Words& more = {}) const {
+    ringlet::write_file(*this / "run.toml", config);
+    return run(str("train --config ", file(), " --output ", (*this / "out").string()) + more);
+  }
+  std::string file() const { return (*this / "run.toml").string(); }
+  /// The file is refused in one line, at this line of the file; nothing is written.
+  void refuse(const std::string& config, const std::string& line) const {
+    check_refused(train(config), file() + ":" + line);
+    CHECK_FALSE(fs::exists(*this / "out"));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a run's options from a file have the bits of those on the command line") {
+  const ConfigFolder folder;
+  const std::string config =
+      "# a small run\n"
+      "model = \"tiny\"   # random weights\n"
+      "batch = 8\n"
+      "max-steps = 9\n"
+      "\n"
+      "no-shuffle = true\n"
+      "no-progress = true\n"
+      "padded = false\n"
+      "eval-strategy = \"no\"\n"
+      "lr = 1e-4\n"
+      "schedule = 'cosine'\n";
+  const Words more = "--max-steps 3";  // counts before the file
+  const Outcome outcome = folder.train(config, more);
+  CAPTURE(outcome.err);
+  REQUIRE_EQ(outcome.code, 0);
+  CHECK(outcome.out.starts_with("3 steps, "));
+  REQUIRE_EQ(run(only_steps(folder / "given", 3, "--no-shuffle --lr 1e-4 --schedule cosine")).code,
+             0);
+  CHECK_EQ(weights_in(folder / "out"), weights_in(folder / "given"));
+  REQUIRE_EQ(run(only_steps(folder / "other", 3, "--lr 1e-4 --schedule cosine")).code, 0);
+  CHECK(weights_in(folder / "out") != weights_in(folder / "other"));
+}
+
+TEST_CASE("an array repeats an option, over several lines, too") {
+  const ConfigFolder folder;
+  for (const char* name : {"a #1.csv", "b.csv"})
+    ringlet::write_file(folder / name, "sentence1,sentence2,score\na,b,1\nc,d,0\n");
+  const Outcome outcome = folder.train(str("model = \"tiny\"\nbatch = 2\ndata = [\n  \"",
+                                           (folder / "a #1.csv").string(), "\",  # the first\n  \"",
+                                           (folder / "b.csv").string(), ":cosine\",\n]\n"));
+  CAPTURE(outcome.err);
+  CHECK_EQ(outcome.code, 0);
+  CHECK(contains(outcome.err, "an epoch takes 2 steps: 2 of 2 rows of a #1, 2 of 2 of b\n"));
+}
+
+TEST_CASE("a wrong file of options is one line with the file's name and line" *
+          doctest::test_suite("host")) {
+  const ConfigFolder folder;
+  folder.refuse("model = \"tiny\"\n\nepoch = 1\n",
+                "3: unknown option 'epoch'; did you mean epochs?");
+  folder.refuse("config = \"other.toml\"\n", "1: unknown option 'config'");
+  folder.refuse("[train]\n", "1: expected a string in quotes, a number, true or false");
+  folder.refuse("model = \"tiny\"\nbatch = \"many\"\n",
+                "2: --batch: expected a whole number from 1 to 1048576, found 'many'");
+  folder.refuse("data = []\n", "1: expected a value in the array");
+  folder.refuse("data = [[\"a\"]]\n", "1: expected a string in quotes, a number, true or false");
+  folder.refuse("padded = 2\n", "1: --padded: expected true or false");
+  // The parser's words, after the file and the line, then what a value is.
+  for (const char* broken : {"model = \"tiny\"\nbatch = 8 9\n", "lr = 1e-4\nmodel = tiny\n",
+                             "loss = \"softmax\"\nloss = \"mnrl\"\n"}) {
+    const Outcome outcome = folder.train(broken);
+    CHECK_EQ(outcome.code, 2);
+    CHECK(outcome.err.starts_with(str("ringlet: ", folder.file(), ":2: ")));
+    CHECK(outcome.err.ends_with("; a value is a text in quotes, a number, true or false\n"));
+    CHECK_EQ(count(outcome.err, "\n"), 1);
+  }
+  folder.refuse("data = [\n\"a.csv:softmax:mnrl\"\n]\n",
+                "2: --data: a.csv:softmax:mnrl: expected one loss, found two");
+  folder.refuse("model = \"tiny\"\ndevices = 3\nmesh = \"pipe=2\"\n",
+                "2: --devices 3 --mesh pipe=2: expected a multiple of 2 ranks, found 3");
+  const Outcome absent = run("train --config absent.toml --model tiny");
+  CHECK_EQ(absent.code, 2);
+  CHECK(absent.err.starts_with("ringlet: absent.toml: "));
+  CHECK_EQ(count(absent.err, "\n"), 1);
+}
+
+TEST_CASE("every recipe trains the tiny model on small files") {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& rows) {
+    ringlet::write_file(folder / name, rows);
+    return (folder / name).string();
+  };
+  const std::string nli =
+      write("nli.csv", "sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,2\ng,h,0\n");
+  const std::string sts = write("sts.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\ne,f,0.5\n");
+  const std::string pairs = write("pairs.tsv", "anchor\tpositive\na\tb\nc\td\ne\tf\ng\th\n");
+  const std::map<std::string, std::string> data{
+      {"reference", str("--data ", nli, " --data ", nli, " --data ", sts)},
+      {"nli", str("--data ", nli, " --data ", nli)},
+      {"stsb", str("--data ", sts)},
+      {"pairs", str("--data ", pairs)}};
+  std::size_t recipes = 0;
+  for (const auto& entry : fs::directory_iterator(RINGLET_RECIPES)) {
+    const std::string name = entry.path().stem().string();
+    CAPTURE(name);
+    REQUIRE(data.contains(name));
+    ++recipes;
+    const std::string line = str("train --config ", entry.path().string(), " --batch 2 --eval ",
+                                 sts, " --output ", (folder / name).string());
+    // The data sets, which are not here, are all that the recipe lacks.
+    const Outcome alone = run(str(line, " --model tiny --max-length 64"));
+    CHECK_EQ(alone.code, 2);
+    CHECK(contains(alone.err, "No such file"));
+    const Outcome outcome =
+        run(str(line, " --model tiny --max-length 64 --max-steps 2 ", data.at(name)));
+    CAPTURE(outcome.err);
+    CHECK_EQ(outcome.code, 0);
+    CHECK(outcome.out.starts_with("2 steps, mean loss "));
+  }
+  CHECK_EQ(recipes, data.size());
+}

@@ -1,5 +1,5 @@
 // One run at a time trains into an --output; its lock ends with its processes.
-#include "ringlet/train/cli/output_lock.h"
+#include "ringlet/train/cli/output.h"
 
 #include <atomic>
 #include <filesystem>
@@ -66,12 +66,9 @@ TEST_CASE_FIXTURE(LockedOutput, "a lock does not outlive its run, however it end
     CHECK_EQ(first.wait(), 1000 + SIGKILL);
     CHECK(fs::exists(output / ".ringlet-lock"));
     // Its ranks have been killed with it, and may still be ending.
-    REQUIRE(Background::until(
-        [&] {
-          return run_program("flock", {"-n", (output / ".ringlet-lock").string(), "true"}).code ==
-                 0;
-        },
-        20));
+    REQUIRE(Background::until([&] {
+      return run_program("flock", {"-n", (output / ".ringlet-lock").string(), "true"}).code == 0;
+    }));
     const Outcome resumed =
         run(training(more + "--resume"), {.signal = SIGTERM, .when = [&] {
                                             return fs::exists(output / ".ringlet-lock") &&
@@ -90,8 +87,8 @@ TEST_CASE_FIXTURE(LockedOutput,
   const Background old({"flock", lock, "sh", "-c",
                         "touch " + ready + "; until [ -e " + go + " ]; do sleep 0.02; done"});
   REQUIRE(Background::until([&] { return fs::exists(ready); }));
-  CHECK_EQ(run(tiny_training(output, 2)).code, 2);
-  Background again(program(tiny_training(output, 2)),
+  CHECK_EQ(run(only_steps(output, 2)).code, 2);
+  Background again(program(only_steps(output, 2)),
                    {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RESTART_COUNT", "1"}});
   ringlet::write_file(go, "");
   CHECK_EQ(again.wait(), 0);
@@ -103,7 +100,7 @@ TEST_CASE_FIXTURE(LockedOutput,
   const fs::path below = folder / "a/b/out";
   CHECK_EQ(run(tiny_training(below.string() + "/", 1, "--data absent.csv")).code, 2);
   CHECK_EQ(folder.entries(), 0);
-  CHECK_EQ(run(tiny_training(below.string() + "/", 1)).code, 0);
+  CHECK_EQ(run(only_steps(below.string() + "/", 1)).code, 0);
   CHECK(fs::exists(below / "model"));
   CHECK_FALSE(fs::exists(below / ".ringlet-lock"));
 }

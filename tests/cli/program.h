@@ -25,6 +25,9 @@ struct Outcome {
   std::string err;
 };
 
+/// Seconds after which a program is ended by SIGALRM. The slowest takes 30 on a quiet machine.
+constexpr unsigned kLongestRun = 600;
+
 struct RunOptions {
   std::string input = {};  // standard input
   // The size limit of every file, emulates a full disk. Tensors live in memory files, so allow them
@@ -71,6 +74,7 @@ inline Outcome run_program(const std::string& program, const Words& arguments,
       const rlimit limit{options.file_size, options.file_size};
       ::setrlimit(RLIMIT_FSIZE, &limit);
     }
+    ::alarm(kLongestRun);
     execute(argv.data());
   }
   int status = 0;

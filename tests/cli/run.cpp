@@ -4,7 +4,7 @@
 
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/threads/cpu_limit.h"
+#include "ringlet/core/threads/processors.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"
@@ -33,6 +33,18 @@ Outcome launch(const Words& options, const Words& program, const RunOptions& how
 }
 
 Words shell(const std::string& script) { return {"sh", "-c", script}; }
+
+// Parts of scripts: ranks wait for each other, not for some time.
+std::string until_there(const std::filesystem::path& file) {
+  return str("until [ -e '", file.string(), "' ]; do sleep 0.02; done; ");
+}
+std::string stops(const std::filesystem::path& its_pid) {
+  return str("echo $$ > '", its_pid.string(), "'; kill -STOP $$; ");
+}
+std::string until_stopped(const std::filesystem::path& its_pid) {
+  return str("until grep -qs '^State:.T' /proc/$(cat '", its_pid.string(),
+             "' 2>&-)/status; do sleep 0.02; done; ");
+}
 
 #if defined(RINGLET_TESTS_GLOO)
 constexpr bool has_gloo = true;
@@ -152,16 +164,14 @@ TEST_CASE("a rank that throws is the root cause, not those that heard of it") {
 
 TEST_CASE("programs that join no store are ended, too: SIGTERM, then SIGKILL") {
   const TemporaryFolder folder;
-  const std::string said = (folder / "said").string();
+  const std::string said = (folder / "said").string(), ready = (folder / "ready-").string();
   Outcome outcome;
   const double seconds = seconds_of([&] {
-    outcome = launch("--nproc-per-node 3 --grace 0.5", shell("echo pid $$; case $RANK in "
-                                                             "0) trap 'echo polite > " +
-                                                             said +
-                                                             "; exit 0' TERM;; "
-                                                             "1) trap '' TERM;; "
-                                                             "2) sleep 0.3; exit 9;; esac; "
-                                                             "while :; do sleep 0.1; done"));
+    outcome = launch("--nproc-per-node 3 --grace 2",
+                     shell("echo pid $$; case $RANK in 0) trap 'echo polite > " + said +
+                           "; exit 0' TERM;; 1) trap '' TERM;; 2) " + until_there(ready + "0") +
+                           until_there(ready + "1") + "exit 9;; esac; touch " + ready +
+                           "$RANK; while :; do sleep 0.1; done"));
   });
   CHECK_EQ(outcome.code, 9);
   CHECK(seconds < 200);
@@ -171,11 +181,12 @@ TEST_CASE("programs that join no store are ended, too: SIGTERM, then SIGKILL") {
 }
 
 TEST_CASE("a rank that has stopped is killed with the others") {
+  const TemporaryFolder folder;
   Outcome outcome;
   const double seconds = seconds_of([&] {
     outcome = launch("--nproc-per-node 2 --grace 0.5",
-                     shell("echo pid $$; if [ $RANK = 0 ]; then kill -STOP $$; fi; "
-                           "sleep 0.3; exit 3"));
+                     shell("echo pid $$; if [ $RANK = 0 ]; then " + stops(folder / "pid") + "fi; " +
+                           until_stopped(folder / "pid") + "exit 3"));
   });
   CHECK_EQ(outcome.code, 3);
   CHECK(seconds < 200);
@@ -197,6 +208,10 @@ TEST_CASE("--max-restarts starts all ranks again with a store of their own") {
   const Outcome bad = launch("--nproc-per-node 2 --max-restarts 1", str(rank_program, " exit 0 4"));
   CHECK_EQ(bad.code, 4);
   CHECK_EQ(count(bad.err, "first to fail: rank 0"), 2);
+
+  const Outcome refused = launch("-n 2 --max-restarts 3", shell("echo wrong >&2; exit 2"));
+  CHECK_EQ(refused.code, 2);
+  CHECK_FALSE(contains(refused.err, "again"));
 }
 
 TEST_CASE("--min-ranks leaves killed ranks out of a restart") {
@@ -219,9 +234,11 @@ TEST_CASE("--min-ranks leaves killed ranks out of a restart") {
   CHECK(contains(all.err, "ringlet: starting all ranks again, attempt 1 of 1\n"));
 
   // Nor is a stopped rank waited for: it is killed after the grace, and is lost.
-  const Outcome stopped = launch("-n 2 --max-restarts 1 --min-ranks 1 --grace 0.2",
-                                 shell("echo $RANK of $WORLD_SIZE; [ $WORLD_SIZE = 1 ] && exit 0; "
-                                       "[ $RANK = 1 ] && kill -STOP $$; sleep 0.3; exit 4"));
+  const TemporaryFolder folder;
+  const Outcome stopped = launch(
+      "-n 2 --max-restarts 1 --min-ranks 1 --grace 0.2",
+      shell("echo $RANK of $WORLD_SIZE; [ $WORLD_SIZE = 1 ] && exit 0; if [ $RANK = 1 ]; " +
+            ("then " + stops(folder / "pid") + "fi; ") + until_stopped(folder / "pid") + "exit 4"));
   CHECK_EQ(stopped.code, 0);
   CHECK(contains(stopped.err, "ringlet: starting 1 of 2 ranks again, attempt 1 of 1\n"));
 }
@@ -238,8 +255,15 @@ TEST_CASE("--min-ranks: the ranks that are left go on in the same processes") {
     CHECK(contains(killed.err, "; going on with 3 of 4 ranks, restart 1 of 3\n"));
     CHECK(contains(killed.err, "; going on with 2 of 4 ranks, restart 2 of 3\n"));
   }
-  // A stopped rank is named after the group's timeout, and killed after the grace.
-  const Outcome stopped = launch("-n 2 --max-restarts 1 --min-ranks 1 --grace 0.5",
+  // A rank may end in order meanwhile.
+  const Outcome left = launch("-n 4 --max-restarts 3 --min-ranks 2", str(rank_program, " leave"));
+  CHECK_EQ(left.code, 0);
+  CHECK(contains(left.err, "; going on with 2 of 4 ranks, restart 1 of 3\n"));
+  CHECK(contains(left.out, "[3] rank 3: the sum is 2\n"));
+
+  // A stopped rank is named after the group's timeout (3 s), and killed after the grace, for which
+  // the others wait.
+  const Outcome stopped = launch("-n 2 --max-restarts 1 --min-ranks 1 --grace 3.5",
                                  str(rank_program, " regroup 0 stop"));
   CHECK_EQ(stopped.code, 0);
   CHECK(contains(stopped.out, "[1] rank 1: the sum is 1, now rank 0\n"));
@@ -249,10 +273,33 @@ TEST_CASE("--min-ranks: the ranks that are left go on in the same processes") {
       launch("-n 2 --max-restarts 1 --min-ranks 2", str(rank_program, " regroup 1 kill"));
   CHECK_EQ(few.code, 128 + SIGKILL);
   CHECK(contains(few.err, "ringlet: first to fail: rank 1 (pid "));
+  CHECK_EQ(count(few.err, "rank 1 (pid "), 2);  // by the launcher, and by rank 0
   const Outcome error =
       launch("-n 2 --max-restarts 1 --min-ranks 1", str(rank_program, " regroup 1 throw"));
   CHECK_EQ(error.code, 1);
   CHECK(contains(error.err, "ringlet: first to fail: rank 1: has its reasons; it exited with "));
+}
+
+TEST_CASE("--min-ranks: a killed rank is started anew and joins the ranks that run") {
+  for (const char* victim : {"0", "1"}) {  // with two ranks the world has one in between
+    CAPTURE(victim);
+    const Outcome back =
+        launch("-n 2 --max-restarts 2 --min-ranks 1", str(rank_program, " rejoin ", victim));
+    CHECK_EQ(back.code, 0);
+    CHECK(contains(back.err, "; going on with 1 of 2 ranks, restart 1 of 2\n"));
+    CHECK(contains(back.err, str("ringlet: rank ", victim, " waits to join again\n")));
+    CHECK(contains(back.err, "ringlet: a killed rank is back; going on with 2 of 2 ranks\n"));
+    for (const char* rank : {"0", "1"})
+      CHECK(contains(back.out, str("rank ", rank, ": the sum is 2, now rank ", rank, '\n')));
+  }
+  // With no restart left to lose it again it stays away.
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "file";
+  const Outcome dead =
+      launch("-n 3 --max-restarts 2 --min-ranks 1", str(rank_program, " rejoin 1 ", file.string()));
+  CHECK_EQ(dead.code, 0);
+  CHECK(std::filesystem::exists(file));
+  CHECK_FALSE(contains(dead.err, "is back"));
 }
 
 TEST_CASE("signals go to the ranks, and stop the launcher") {
@@ -387,9 +434,12 @@ TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
   CHECK(all_gone(pids_in(killed_above.out())));
 
   // Processes that a rank leaves behind, even in a separate session.
+  const TemporaryFolder folder;
+  const std::string there = (folder / "$RANK").string();
   const Outcome outcome =
-      launch("--nproc-per-node 2", shell("sleep 600 & echo pid $!; "
-                                         "setsid sh -c 'echo pid $$; exec sleep 600' & sleep 0.3"));
+      launch("--nproc-per-node 2",
+             shell("sleep 600 & echo pid $!; setsid sh -c \"echo pid \\$\\$; touch " + there +
+                   "; exec sleep 600\" & until [ -e " + there + " ]; do sleep 0.02; done"));
   CHECK_EQ(outcome.code, 0);
   CHECK_EQ(pids_in(outcome.out).size(), 4);
   CHECK(all_gone(pids_in(outcome.out)));
@@ -515,7 +565,8 @@ TEST_CASE("a node with a killed launcher ends the job on the other") {
     Background& left = kill_the_first ? second : first;
     killed.signal(SIGKILL);
     CHECK_EQ(left.wait(), 1);
-    CHECK(contains(left.err(), " ended without saying goodbye\n"));
+    CHECK(contains(left.err(), kill_the_first ? " ended unexpectedly\n"  // the store's host
+                                              : " ended without leaving the group\n"));
     killed.wait();
     CHECK(all_gone(pids_in(first.out() + second.out())));
   }
@@ -542,6 +593,9 @@ TEST_CASE("run refuses what makes no sense") {
   check_refused("run --node-rank 1 x", "--node-rank 1: expected less than --nnodes 1");
   check_refused("run --standalone --nnodes 2 x", "--standalone is for one node, not --nnodes 2");
   check_refused("run --tee 3 x", "--tee requires --log-dir");
+  check_refused("run --min-ranks x y",
+                "--min-ranks: expected a whole number from 1 to 4096, found 'x'");
+  check_refused("run --min-ranks 1 x", "--min-ranks requires --max-restarts");
   check_refused("run --log-dir logs --tee 5 x",
                 "--tee 5: expected 0 to 3 (1 standard output, 2 standard error, 3 both), or "
                 "LOCAL_RANK:0-3,…");

@@ -1,5 +1,4 @@
 // The memory that ranks of one host share.
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

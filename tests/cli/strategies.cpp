@@ -148,7 +148,7 @@ TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy tak
   refuse("--strategy fsdp --bucket-cap-mb 4", "--bucket-cap-mb 4: needs --strategy ddp");
   refuse("--bucket-cap-mb 0.5", "--bucket-cap-mb 0.5: needs --strategy ddp");
   refuse("--mesh data=2 --tensor-sequence",
-         "--tensor-sequence: needs --mesh with tensor=2 or more");
+         "--tensor-sequence: expected a mesh with tensor=2 or more");
   refuse("--strategy zero2 --reshard-after-forward false",
          "--reshard-after-forward false: needs --strategy fsdp");
   refuse("--strategy dp --prefetch true", "--prefetch true: needs --strategy fsdp");
@@ -166,9 +166,8 @@ TEST_CASE("logical ranks that are not defined are refused, and so are others in 
   };
   refuse("--strategy ddp --devices 5", "at least the 5 devices");
   refuse("--strategy dp --devices 2", "another strategy than dp");
-  refuse("--mesh pipe=2", "no pipe and tensor in the mesh");
+  refuse("--mesh pipe=2", "neither pipe nor tensor in the mesh");
   refuse("--strategy ddp --devices 2 --algorithm ring", "algorithm direct, found ring");
-  refuse("--strategy fsdp --devices 3", "a multiple of the 3 ranks under fsdp");
   REQUIRE_EQ(train(folder / "run", "--logical-ranks 4").code, 0);
   const Outcome other = train(folder / "run", "--logical-ranks 2 --resume");
   CHECK_EQ(other.code, 2);
@@ -183,28 +182,12 @@ TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
                  short_training(folder / "out", 4000, "--strategy ddp --timeout 5 --save-steps 1"));
   REQUIRE(job.says("[1] pid "));
   REQUIRE(Background::until(
-      [&] { return fs::exists(ringlet::train::checkpoint_path(folder / "out", 2)); }, 60));
+      [&] { return fs::exists(ringlet::train::checkpoint_path(folder / "out", 2)); }));
   const std::string out = job.out();
   REQUIRE_EQ(::kill(pids_in(out.substr(out.find("[1] pid "))).at(0), SIGSTOP), 0);
   CHECK(job.wait() > 0);
   const std::string err = job.err();
   CHECK_MESSAGE(contains(err, ": rank 0 waited 5 s for rank 1; "), err);
-}
-
-TEST_CASE("batches that share a step count as one batch of all their rows") {
-  const TemporaryFolder folder;
-  const auto epochs = [&](const Words& more) {
-    static int run = 0;
-    const fs::path output = folder / std::to_string(run++);
-    REQUIRE_EQ(::run(short_training(output, 10, more)).code, 0);
-    const std::string text = ringlet::read_file(output / "metrics.jsonl");
-    const std::string name = "\"epoch\":";
-    const std::size_t at = text.find(name);
-    REQUIRE(at != std::string::npos);
-    return std::stod(text.substr(at + name.size()));
-  };
-  // An epoch has whole steps, so twice the rows take half of the time, except for one step.
-  CHECK(epochs("--gradient-accumulation-steps 2") == doctest::Approx(2 * epochs({})).epsilon(0.02));
 }
 
 TEST_CASE("options that several devices do not support are refused before anything is written" *
@@ -230,20 +213,4 @@ TEST_CASE("options that several devices do not support are refused before anythi
       check_refused(train(folder / "out", str(option, ' ', list)),
                     str(option, ": expected no empty value, found '", list, "'"));
   CHECK_FALSE(fs::exists(folder / "out"));
-}
-
-TEST_CASE("a run on several devices that is interrupted saves, says so and can be resumed") {
-  const TemporaryFolder folder;
-  const fs::path output = folder / "out";
-  const fs::path metrics = output / "metrics.jsonl";
-  const Outcome outcome =
-      run(short_training(output, 4000, "--strategy fsdp --devices 2"),
-          {.signal = SIGTERM, .when = [&] {
-             return fs::exists(metrics) && contains(ringlet::read_file(metrics), "{\"step\":10,");
-           }});
-  CHECK_EQ(outcome.code, 128 + SIGTERM);
-  CHECK(contains(outcome.err, "SIGTERM after step "));
-  CHECK(contains(outcome.err, "--resume goes on from there"));
-  CHECK(ringlet::train::latest_checkpoint(output).has_value());
-  CHECK_FALSE(fs::exists(output / "model"));
 }

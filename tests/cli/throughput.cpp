@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "ringlet/core/base/error.h"
@@ -46,7 +45,7 @@ int processors() {
 }  // namespace
 
 // By the host's clock; tests/bench covers those of devices.
-TEST_CASE("a profile has the kernels, and the waits for data and other devices" *
+TEST_CASE("a profile has the kernels of a step, and the time between them" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
   for (const char* strategy : {"none", "ddp", "fsdp", "dp"}) {
@@ -56,13 +55,8 @@ TEST_CASE("a profile has the kernels, and the waits for data and other devices" 
     CHECK(row["kernels"]["attention"]["ms"] > 0);
     CHECK(row["between_kernels_ms"] > 0);
     CHECK(row["profiled_step_ms"] > 0);
-    CHECK(row["wait_ms"]["data"] > 0);
-    const bool ranks = strategy == std::string("ddp") || strategy == std::string("fsdp");
-    CHECK(row["wait_ms"].contains("collectives") == ranks);
-    CHECK(row["wait_ms"].contains("devices") == (strategy == std::string("dp")));
-    // The other device's thread runs the same calls as this one.
-    if (strategy == std::string("dp"))
-      CHECK(row["kernels_beside"]["attention"]["calls"] == row["kernels"]["attention"]["calls"]);
+    // The other devices' threads and processes run the same calls as this one.
+    CHECK(row["kernels"]["attention"]["calls"] == 2);
   }
 }
 
@@ -186,6 +180,35 @@ TEST_CASE("throughput counts all texts of a triplet") {
   CHECK(row["sentences_per_s"].number() == doctest::Approx(3 * row["pairs_per_s"].get<double>()));
 }
 
+TEST_CASE("logical ranks: every row has the steps of so many ranks, on its devices" *
+          doctest::test_suite("host")) {
+  const TemporaryFolder folder;
+  std::string pairs = "anchor,positive\n";
+  for (int row = 0; row < 60; ++row) pairs += "a dog runs,a dog\n";
+  ringlet::write_file(folder / "pairs.csv", pairs);
+  const std::string data = (folder / "pairs.csv").string();
+  const Measured run = measured(folder, str("--model tiny --logical-ranks 3 --data ", data), "2");
+  CHECK_EQ(run.json["logical_ranks"], 3);
+  CHECK(contains(run.outcome.out, "batch 2 per each of 3 logical ranks"));
+  Words rows;
+  for (const auto& row : run.json["rows"]) {
+    rows.push_back(row["strategy"].text());
+    const double pairs_per_ms = row["pairs_per_s"].number() / 1e3;
+    CHECK(pairs_per_ms * row["step_ms"]["median"].number() == doctest::Approx(3 * 2).epsilon(0.01));
+  }
+  CHECK_EQ(rows, Words{"none", "ddp", "zero1", "fsdp"});
+  const auto refused = [](const Words& more, const std::string& line) {
+    const Outcome outcome =
+        run_program(RINGLET_THROUGHPUT, "--model tiny --devices 2 --logical-ranks" + more);
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(outcome.out, "");
+    CHECK_EQ(outcome.err, "throughput: --logical-ranks " + line + "\n");
+  };
+  refused({"8"}, "8: expected --data, whose rows are dealt out");
+  refused({"1", "--data", data}, "1: expected at least the 2 devices");
+  refused({"8", "--data", data, "--strategy", "dp"}, "8: expected another row than dp");
+}
+
 TEST_CASE("the reference's recipe: what it trains, and what transformers' Trainer says it does" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
@@ -259,6 +282,8 @@ TEST_CASE("a wrong option of the bench is one line, and nothing is measured") {
           "--model: unknown model 'medium'; expected mpnet-base, bert-base, minilm-l6, tiny, a "
           "folder or "
           "a model in Hugging Face's cache");
+  refused("--model tiny --device tpu",
+          "--device: unknown device 'tpu'; expected cpu, cuda, cpu:N or cuda:N");
   refused("--transport pigeon",
           "--transport: unknown transport 'pigeon'; expected auto, thread, shm, gloo or nccl");
   refused("--strategy pipe,,none", "--strategy: expected no empty value, found 'pipe,,none'");
@@ -353,44 +378,30 @@ TEST_CASE("the report has what bench/predicted.py takes, where there is somethin
         measured(folder, str("--model tiny --strategy ", strategy), "2").json.contains("link"));
 }
 
-TEST_CASE("throughput measures where the tests are run, and says where that is") {
+TEST_CASE("throughput measures the device that it is told, or where the tests are run") {
   const TemporaryFolder folder;
-  const Measured run = measured(folder, "--model tiny --strategy none,dp,ddp", "2");
-  CHECK_EQ(run.json["device"], str(ringlet::default_device()));
+  const auto rows_of = [](const ringlet::Json& json) {
+    CHECK_EQ(json["rows"].size(), 3);
+    for (const auto& row : json["rows"]) CHECK(row["pairs_per_s"] > 0);
+    return json["rows"];
+  };
+  const ringlet::Json plain = measured(folder, "--model tiny --strategy none,dp,ddp", "2").json;
+  CHECK_EQ(plain["device"], str(ringlet::default_device()));
   const bool on_cpu = ringlet::default_device().type == ringlet::DeviceType::cpu;
-  CHECK_EQ(run.json["ranks"], on_cpu ? "processes" : "threads");
-  CHECK_EQ(run.json["rows"].size(), 3);
-  for (const auto& row : run.json["rows"]) CHECK(row["pairs_per_s"] > 0);
-}
-
-TEST_CASE("throughput measures the device that it is told, and says which") {
-  const TemporaryFolder folder;
-  const Measured run = measured(
-      folder, "--model tiny --strategy none,dp,ddp --device cpu:1 --profile --transport shm", "2");
-  CHECK_EQ(run.json["device"], "cpu:1");
-  CHECK_EQ(run.json["transport"], "shm");
-  CHECK_EQ(run.json["algorithm"], "auto");
+  CHECK_EQ(plain["ranks"], on_cpu ? "processes" : "threads");
+  rows_of(plain);
+  const ringlet::Json told =
+      measured(folder,
+               "--model tiny --strategy none,dp,ddp --device cpu:1 --profile --transport shm", "2")
+          .json;
+  CHECK_EQ(told["device"], "cpu:1");
+  CHECK_EQ(told["transport"], "shm");
+  CHECK_EQ(told["algorithm"], "auto");
   const auto info = ringlet::Json::parse(::run("info --json").out);
-  CHECK_EQ(run.json["commit"], info["commit"].get<std::string>());
+  CHECK_EQ(told["commit"], info["commit"].get<std::string>());
   CHECK_NE(info["commit"], "");
-  CHECK_EQ(run.json["rows"].size(), 3);
-  for (const auto& row : run.json["rows"]) {
-    CHECK(row["pairs_per_s"] > 0);
+  for (const auto& row : rows_of(told)) {
     CHECK(row["peak_tensor_bytes"] > 0);
     CHECK(row["kernels"].contains("attention"));
   }
-}
-
-TEST_CASE("throughput refuses a device that is not there, in one line") {
-  const auto refused = [](const std::string& device) {
-    const Outcome outcome =
-        run_program(RINGLET_THROUGHPUT, {"--model", "tiny", "--device", device});
-    CHECK_EQ(outcome.code, 2);
-    CHECK_EQ(outcome.out, "");
-    CHECK_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
-    return outcome.err;
-  };
-  CHECK(contains(refused("tpu"), "unknown device"));
-  if (!ringlet::has_backend(ringlet::DeviceType::cuda))
-    CHECK(contains(refused("cuda"), "--device cuda: no CUDA device"));
 }

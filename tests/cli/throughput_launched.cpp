@@ -1,8 +1,6 @@
 // The throughput table of ranks that a launcher started: one process per device; only one prints.
 // On a GPU each would need a separate GPU.
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/json.h"

@@ -17,15 +17,26 @@ inline Words tiny_training(const std::filesystem::path& output, int steps, const
          more;
 }
 
-/// The same on 300 labelled pairs and 100 scored ones, evaluated on 20: little besides the steps.
-inline Words short_training(const std::filesystem::path& output, int steps,
-                            const Words& more = {}) {
+/// The same without an evaluation, which takes several times as long as a few steps.
+inline Words only_steps(const std::filesystem::path& output, int steps, const Words& more = {}) {
+  return tiny_training(output, steps, "--eval-strategy no" + more);
+}
+
+/// A folder with 300 labelled pairs and 100 scored ones; 30 and 20 to evaluate on.
+inline const std::string& short_data() {
   static const TemporaryFolder folder;
   static const std::string data = [] {
     const std::string made = (folder / "data").string();
     REQUIRE_EQ(run(str("make-data ", made, " --rows 300")).code, 0);
     return made;
   }();
+  return data;
+}
+
+/// The training on those, evaluated on the scored ones: little besides the steps.
+inline Words short_training(const std::filesystem::path& output, int steps,
+                            const Words& more = {}) {
+  const std::string& data = short_data();
   return tiny_training(output, steps,
                        str("--data ", data, "/nli-train.jsonl --data ", data,
                            "/sts-train.csv --eval ", data, "/sts-dev.csv ") +

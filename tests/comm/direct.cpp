@@ -23,53 +23,34 @@ TEST_CASE("three ranks, step by step") {
 }
 
 TEST_CASE("direct reduce-scatter: piece r is whole at rank r after one step") {
-  for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, Op::reduce_scatter, Algorithm::direct);
-    const Values values = simulate(schedules, own_contributions(size, size));
-    for (std::size_t rank = 0; rank < values.size(); ++rank) {
-      CHECK(values[rank][rank] == in_order(size));
-      CHECK(schedules[rank].size() == 1);
-      CHECK(elements_sent(schedules[rank], even_pieces(60, size)) == 60 / size * (size - 1));
-    }
+  for (const AtEnd& it : at_end(Op::reduce_scatter, Algorithm::direct)) {
+    CHECK(it.pieces[it.rank] == in_order(it.size));
+    CHECK(it.steps == 1);
+    CHECK(it.sent == 60 / it.size * (it.size - 1));
   }
 }
 
 TEST_CASE("direct all-reduce: two steps, 2 (n - 1) / n of the buffer, whole everywhere") {
-  for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, Op::all_reduce, Algorithm::direct);
-    const Values values = simulate(schedules, own_contributions(size, size));
-    for (std::size_t rank = 0; rank < values.size(); ++rank) {
-      for (const Value& value : values[rank]) CHECK(value == in_order(size));
-      CHECK(schedules[rank].size() == 2);
-      CHECK(elements_sent(schedules[rank], even_pieces(60, size)) == 2 * 60 / size * (size - 1));
-    }
+  for (const AtEnd& it : at_end(Op::all_reduce, Algorithm::direct)) {
+    for (const Value& value : it.pieces) CHECK(value == in_order(it.size));
+    CHECK(it.steps == 2);
+    CHECK(it.sent == 2 * 60 / it.size * (it.size - 1));
   }
 }
 
 TEST_CASE("direct all-gather: one step") {
-  for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, Op::all_gather, Algorithm::direct);
-    const Values values = simulate(schedules, own_contributions(size, size));
-    for (std::size_t rank = 0; rank < values.size(); ++rank) {
-      for (int piece = 0; piece < size; ++piece)
-        CHECK(values[rank][static_cast<std::size_t>(piece)] == Value{piece});
-      CHECK(elements_sent(schedules[rank], even_pieces(60, size)) == 60 / size * (size - 1));
-    }
+  for (const AtEnd& it : at_end(Op::all_gather, Algorithm::direct)) {
+    CHECK(it.pieces == owners(it.size));
+    CHECK(it.steps == 1);
+    CHECK(it.sent == 60 / it.size * (it.size - 1));
   }
 }
 
 TEST_CASE("direct broadcast: the root sends all there is to each") {
-  for (int size = 1; size <= 6; ++size)
-    for (int root = 0; root < size; ++root) {
-      const auto schedules = schedules_of_all(size, Op::broadcast, Algorithm::direct, root);
-      const Values values = simulate(schedules, own_contributions(size, 1));
-      for (int rank = 0; rank < size; ++rank) {
-        const auto r = static_cast<std::size_t>(rank);
-        CHECK(values[r][0] == Value{root});
-        CHECK(elements_sent(schedules[r], even_pieces(60, 1)) ==
-              (rank == root ? 60 * (size - 1) : 0));
-      }
-    }
+  for (const AtEnd& it : at_end(Op::broadcast, Algorithm::direct)) {
+    CHECK(it.pieces == std::vector<Value>{{it.root}});
+    CHECK(it.sent == (static_cast<int>(it.rank) == it.root ? 60 * (it.size - 1) : 0));
+  }
 }
 
 TEST_CASE("unequal and empty pieces: a rank sends all but its own, then its own to each") {

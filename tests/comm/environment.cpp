@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "ringlet/core/base/error.h"
 #include "ringlet/tests/comm/environment.h"
+#include "ringlet/tests/message.h"
 
 TEST_SUITE_BEGIN("host");
 
@@ -21,12 +21,7 @@ Environment environment_of(const Variables& variables) {
 }
 
 std::string error_with(const Variables& variables) {
-  try {
-    environment_of(variables);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<InputError>([&] { environment_of(variables); });
 }
 
 const Variables torchrun{{"RANK", "5"},

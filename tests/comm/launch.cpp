@@ -23,12 +23,7 @@ using Clock = std::chrono::steady_clock;
 std::string failure(const std::function<void(const Group&)>& rank_main, int n,
                     const GroupOptions& options = {}, double limit_s = 10) {
   const auto start = Clock::now();
-  std::string message = "nothing failed";
-  try {
-    launch(rank_main, n, {.group = options});
-  } catch (const Error& error) {
-    message = error.what();
-  }
+  const std::string message = end_of_launch(rank_main, n, options);
   CHECK(std::chrono::duration<double>(Clock::now() - start).count() < limit_s);
   return message;
 }

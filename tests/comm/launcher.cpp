@@ -15,7 +15,7 @@
 
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/launcher/cores.h"
-#include "ringlet/comm/launcher/output.h"
+#include "ringlet/comm/launcher/local_rank.h"
 #include "ringlet/comm/launcher/process.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"

@@ -1,5 +1,5 @@
 // The GPU of each rank of a group over NCCL, with emulated GPUs of two hosts.
-#include "ringlet/comm/transports/nccl_gpus.h"
+#include "ringlet/comm/transports/nccl_rank.h"
 
 #include <doctest/doctest.h>
 

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "environment.h"
@@ -36,7 +36,7 @@ std::vector<GroupOptions> process_settings() {
       if (transport != TransportKind::thread)
         all.push_back({.transport = transport,
                        .algorithm = algorithm,
-                       .timeout = std::chrono::seconds(1),
+                       .timeout = std::chrono::seconds(60),
                        .segment_bytes = transport == TransportKind::gloo ? 1 << 16 : 1024});
   return all;
 }
@@ -44,14 +44,8 @@ std::vector<GroupOptions> process_settings() {
 std::string process_failure(const std::function<void(const Group&)>& rank_main, int n,
                             const GroupOptions& options) {
   const auto start = Clock::now();
-  std::string message = "nothing failed";
-  try {
-    launch(rank_main, n, processes(options));
-  } catch (const Error& error) {
-    message = error.what();
-  }
-  const double limit_s = std::chrono::duration<double>(options.timeout).count() + 60;
-  CHECK(std::chrono::duration<double>(Clock::now() - start).count() < limit_s);
+  const std::string message = message_of([&] { launch(rank_main, n, processes(options)); });
+  CHECK(Clock::now() - start < std::chrono::seconds(50));  // within the deadline of most
   return message;
 }
 
@@ -218,7 +212,7 @@ TEST_CASE("a rank that leaves without a word is named, too") {
         if (group.rank() == 1) _exit(7);
         reduce_for_ever(group);
       },
-      2, {.timeout = std::chrono::seconds(1)});
+      2, {});
   CHECK_MESSAGE(message.starts_with("rank 1 exited with code 7; rank 0 was in ["), message);
 }
 
@@ -250,7 +244,10 @@ TEST_CASE("a rank that returns early ends the peers that wait for it, long befor
           message = error.what();
         }
         CHECK_MESSAGE(message.starts_with("[all_reduce] collective 3 (f32, 1000), step "), message);
-        CHECK_MESSAGE(message.ends_with(" waits for rank 1, which has left the group"), message);
+        // The other one may still be in the second sum.
+        const bool named =
+            message.find(" waits for rank 1, which has left the group") != message.npos;
+        CHECK_MESSAGE(named, message);
         CHECK(Clock::now() - start < std::chrono::seconds(50));
       }
 }
@@ -295,8 +292,11 @@ TEST_CASE("ranks of one host take no address from the environment") {
 
 TEST_CASE("a rank that is stopped ends the others by the timeout, and is killed then") {
   for (const GroupOptions& options : process_settings()) {
+    GroupOptions impatient = options;
+    impatient.timeout = std::chrono::seconds(1);
     const std::string message = process_failure(
-        [](const Group& group) {
+        [&](const Group& world) {
+          const Group group = world.subgroup({0, 1, 2}, impatient);
           for (int i = 0; i < 10; ++i) group.barrier();
           if (group.rank() == 1) kill(getpid(), SIGSTOP);
           reduce_for_ever(group);
@@ -308,25 +308,22 @@ TEST_CASE("a rank that is stopped ends the others by the timeout, and is killed 
   }
 }
 
-TEST_CASE("nothing is left of ranks that were killed: no process, no shared memory") {
-  const auto count = [](const char* command) {
-    FILE* pipe = popen(command, "r");
-    char text[64] = {};
-    const bool read = pipe && fgets(text, sizeof(text), pipe);
-    if (pipe) pclose(pipe);
-    return read ? std::atoi(text) : -1;
+TEST_CASE("nothing is left of ranks that were killed: no process, no descriptor") {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
   };
-  const std::string children = str("pgrep -c -P ", getpid());
-  const int files = count("ls /dev/shm | wc -l");
+  const auto before = descriptors();
   process_failure(
       [](const Group& group) {
         group.barrier();
         if (group.rank() == 0) kill(getpid(), SIGKILL);
         reduce_for_ever(group);
       },
-      3, {.timeout = std::chrono::seconds(1)});
-  CHECK(count(children.c_str()) == 1);  // pgrep's own shell
-  CHECK(count("ls /dev/shm | wc -l") == files);
+      3, {});
+  const bool no_child = waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD;
+  CHECK(no_child);
+  CHECK_EQ(descriptors(), before);
 }
 
 TEST_CASE("ranks that find no thread to run on end those that have one") {

@@ -11,6 +11,10 @@
 //   regroup RANKS kill|stop|throw [TRANSPORT]
 //                           the first of these ranks ends so between two sums; the others go on in
 //                           the same processes with a smaller world, where the next rank ends
+//   rejoin RANK [FILE]      that rank kills itself, in a loop that calls regroup_from_env(); the
+//   ranks
+//                           end when its successor has joined. With FILE they end when that exists:
+//                           the successor makes it, then kills itself before it joins
 //   early RANK before|after|apart [TRANSPORT] [SECONDS]
 //                           that rank ends with 0 before it joins the group, or after two sums; its
 //                           peers start a third ("apart": they do not, use the store SECONDS later,
@@ -22,7 +26,10 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -74,6 +81,11 @@ void add_up() {
             << threads_per_device() << " threads" << std::endl;
 }
 
+/// A killed rank that is started anew waits until the launcher ends it.
+void never_join_again() {
+  while (Environment::read().joins) std::this_thread::sleep_for(kPatience);
+}
+
 void regroup(const std::vector<std::string>& arguments) {
   std::istringstream text(arguments.at(1));
   std::vector<std::string> ending;
@@ -81,6 +93,7 @@ void regroup(const std::vector<std::string>& arguments) {
   const TransportKind transport =
       arguments.size() > 3 ? parse_transport(arguments[3]) : TransportKind::automatic;
   const std::string me = environment_variable("RANK").value_or("0");
+  never_join_again();
   std::size_t worlds = 0;
   const auto rank_main = [&](const Group& world) {
     const bool ends = worlds < ending.size() && ending[worlds] == me;
@@ -90,12 +103,68 @@ void regroup(const std::vector<std::string>& arguments) {
     std::cout << "rank " << me << ": the sum is " << sum.to_vector<float>()[0] << ", now rank "
               << world.rank() << std::endl;
     if (last) return;
+    world.all_reduce(sum).wait();  // no rank ends before all have printed
     if (ends && arguments.at(2) == "kill") ::raise(SIGKILL);
     if (ends && arguments[2] == "stop") ::raise(SIGSTOP);
     RINGLET_CHECK(!ends, "has its reasons");
     for (;;) world.all_reduce(sum).wait();
   };
-  run_from_env(rank_main, {.transport = transport, .timeout = 3s}, /*regroups=*/true);
+  const Timeout timeout = arguments.at(2) == "stop" ? 3s : kPatience;
+  run_from_env(rank_main, {.transport = transport, .timeout = timeout}, /*regroups=*/true);
+}
+
+/// Rank 2 is killed; rank 1 has enough then, and ends in order while the others form a world.
+void leave() {
+  const Environment here = Environment::read();
+  never_join_again();
+  bool first = true;
+  const auto rank_main = [&](const Group& world) {
+    const bool is_first = std::exchange(first, false);
+    const Tensor sum = ones({100});
+    try {
+      world.all_reduce(sum).wait();
+      std::cout << "rank " << here.rank << ": the sum is " << sum.to_vector<float>()[0]
+                << std::endl;
+      if (!is_first) return;
+      if (here.rank == 2) ::raise(SIGKILL);
+      for (;;) world.all_reduce(sum).wait();
+    } catch (const Error&) {
+      if (here.rank != 1) throw;
+    }
+  };
+  run_from_env(rank_main, {.timeout = kPatience}, /*regroups=*/true);
+}
+
+void rejoin(const std::vector<std::string>& arguments) {
+  const Environment here = Environment::read();
+  const bool dies = std::stoi(arguments.at(1)) == here.rank && !here.joins;
+  const std::string file = arguments.size() > 2 ? arguments[2] : "";
+  if (here.joins && !file.empty()) {
+    std::ofstream(file) << here.rank;
+    ::raise(SIGKILL);
+  }
+  std::optional<Group> world = init_from_env({.timeout = kPatience});
+  for (bool first = !here.joins; first || world->size() < here.world_size; first = false) {
+    try {
+      for (float grows = 0; grows == 0;) {
+        const auto of_first = [&](bool value) { return world->rank() == 0 && value ? 1.0f : 0.0f; };
+        const Tensor sum =
+            tensor({1.0f, of_first(rank_waits(*world)), of_first(std::filesystem::exists(file))});
+        world->all_reduce(sum).wait();
+        if (dies) ::raise(SIGKILL);
+        grows = sum.to_vector<float>()[1];
+        if (sum.to_vector<float>()[2] > 0) return;
+      }
+    } catch (const Error&) {
+      if (!world->store().raised()) throw;
+    }
+    world = regroup_from_env(*world);
+    RINGLET_CHECK(world, "the job has ended");
+  }
+  const Tensor sum = ones({100});
+  world->all_reduce(sum).wait();
+  std::cout << "rank " << here.rank << ": the sum is " << sum.to_vector<float>()[0] << ", now rank "
+            << world->rank() << std::endl;
 }
 
 void end_early(const std::vector<std::string>& arguments) {
@@ -175,6 +244,8 @@ void run(const std::vector<std::string>& arguments) {
   if (arguments.at(0) == "group") return add_up();
   if (arguments.at(0) == "early") return end_early(arguments);
   if (arguments[0] == "regroup") return regroup(arguments);
+  if (arguments[0] == "leave") return leave();
+  if (arguments[0] == "rejoin") return rejoin(arguments);
   if (arguments.at(0) == "nccl") return sum_over_nccl(arguments);
   const Environment here = Environment::read();
   if (here.world_size == 1) {

@@ -5,10 +5,16 @@
 #include <cstring>
 
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/base/error.h"
 #include "ringlet/tests/device.h"
+#include "ringlet/tests/message.h"
 
 namespace ringlet::comm {
+
+/// The message of the error that ends all ranks; empty if there is none.
+inline std::string end_of_launch(const std::function<void(const Group&)>& rank_main, int ranks,
+                                 const GroupOptions& options = {}) {
+  return message_of([&] { launch(rank_main, ranks, {.group = options}); });
+}
 
 inline const std::vector<DType> kDTypes = {DType::f32, DType::f64, DType::bf16, DType::f16,
                                            DType::i32, DType::i64, DType::u8};

@@ -25,41 +25,28 @@ TEST_CASE("three ranks, step by step") {
 }
 
 TEST_CASE("ring reduce-scatter: piece r is whole at rank r after n - 1 steps") {
-  for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, Op::reduce_scatter, Algorithm::ring);
-    const Values values = simulate(schedules, own_contributions(size, size));
-    for (std::size_t rank = 0; rank < values.size(); ++rank) {
-      CHECK(values[rank][rank] == around(static_cast<int>(rank), size));
-      CHECK(schedules[rank].size() == static_cast<std::size_t>(size - 1));
-      CHECK(elements_sent(schedules[rank], even_pieces(60, size)) == 60 / size * (size - 1));
-    }
+  for (const AtEnd& it : at_end(Op::reduce_scatter, Algorithm::ring)) {
+    CHECK(it.pieces[it.rank] == around(static_cast<int>(it.rank), it.size));
+    CHECK(it.steps == static_cast<std::size_t>(it.size - 1));
+    CHECK(it.sent == 60 / it.size * (it.size - 1));
   }
 }
 
 TEST_CASE("ring all-gather: every rank has every owner's piece after n - 1 steps") {
-  for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, Op::all_gather, Algorithm::ring);
-    const Values values = simulate(schedules, own_contributions(size, size));
-    for (std::size_t rank = 0; rank < values.size(); ++rank) {
-      for (int piece = 0; piece < size; ++piece)
-        CHECK(values[rank][static_cast<std::size_t>(piece)] == Value{piece});
-      CHECK(schedules[rank].size() == static_cast<std::size_t>(size - 1));
-      CHECK(elements_sent(schedules[rank], even_pieces(60, size)) == 60 / size * (size - 1));
-    }
+  for (const AtEnd& it : at_end(Op::all_gather, Algorithm::ring)) {
+    CHECK(it.pieces == owners(it.size));
+    CHECK(it.steps == static_cast<std::size_t>(it.size - 1));
+    CHECK(it.sent == 60 / it.size * (it.size - 1));
   }
 }
 
 TEST_CASE(
     "ring all-reduce: 2 (n - 1) steps, 2 (n - 1) / n of the buffer, the same sum everywhere") {
-  for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, Op::all_reduce, Algorithm::ring);
-    const Values values = simulate(schedules, own_contributions(size, size));
-    for (std::size_t rank = 0; rank < values.size(); ++rank) {
-      for (int piece = 0; piece < size; ++piece)
-        CHECK(values[rank][static_cast<std::size_t>(piece)] == around(piece, size));
-      CHECK(schedules[rank].size() == static_cast<std::size_t>(2 * (size - 1)));
-      CHECK(elements_sent(schedules[rank], even_pieces(60, size)) == 2 * 60 / size * (size - 1));
-    }
+  for (const AtEnd& it : at_end(Op::all_reduce, Algorithm::ring)) {
+    for (int piece = 0; piece < it.size; ++piece)
+      CHECK(it.pieces[static_cast<std::size_t>(piece)] == around(piece, it.size));
+    CHECK(it.steps == static_cast<std::size_t>(2 * (it.size - 1)));
+    CHECK(it.sent == 2 * 60 / it.size * (it.size - 1));
   }
 }
 
@@ -74,18 +61,12 @@ TEST_CASE("with pieces of unequal size each link still carries every piece but o
 }
 
 TEST_CASE("ring broadcast: pieces follow each other down the chain") {
-  for (int size = 1; size <= 6; ++size)
-    for (int root = 0; root < size; ++root) {
-      const auto schedules = schedules_of_all(size, Op::broadcast, Algorithm::ring, root);
-      const Values values = simulate(schedules, own_contributions(size, size));
-      for (int rank = 0; rank < size; ++rank) {
-        const auto r = static_cast<std::size_t>(rank);
-        for (const Value& value : values[r]) CHECK(value == Value{root});
-        CHECK(schedules[r].size() == static_cast<std::size_t>(2 * (size - 1)));
-        const bool last = (rank + 1) % size == root;
-        CHECK(elements_sent(schedules[r], even_pieces(60, size)) == (last ? 0 : 60));
-      }
-    }
+  for (const AtEnd& it : at_end(Op::broadcast, Algorithm::ring)) {
+    for (const Value& value : it.pieces) CHECK(value == Value{it.root});
+    CHECK(it.steps == static_cast<std::size_t>(2 * (it.size - 1)));
+    const bool last = (static_cast<int>(it.rank) + 1) % it.size == it.root;
+    CHECK(it.sent == (last ? 0 : 60));
+  }
 }
 
 TEST_CASE("a barrier tells every rank of every other in ceil(log2 n) steps") {

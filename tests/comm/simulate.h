@@ -85,4 +85,34 @@ inline Values simulate(const std::vector<Schedule>& schedules, Values values) {
   return values;
 }
 
+/// A rank at the end of its schedule.
+struct AtEnd {
+  int size, root;
+  std::size_t rank, steps;
+  std::vector<Value> pieces;
+  std::int64_t sent;  // of 60 elements
+};
+
+/// All ranks of groups of 1 to 6. A broadcast has every root; a direct one is of a single piece.
+inline std::vector<AtEnd> at_end(Op op, Algorithm algorithm) {
+  std::vector<AtEnd> all;
+  for (int size = 1; size <= 6; ++size)
+    for (int root = 0; root < (op == Op::broadcast ? size : 1); ++root) {
+      const int pieces = op == Op::broadcast && algorithm == Algorithm::direct ? 1 : size;
+      const auto schedules = schedules_of_all(size, op, algorithm, root);
+      const Values values = simulate(schedules, own_contributions(size, pieces));
+      for (std::size_t rank = 0; rank < values.size(); ++rank)
+        all.push_back({size, root, rank, schedules[rank].size(), values[rank],
+                       elements_sent(schedules[rank], even_pieces(60, pieces))});
+    }
+  return all;
+}
+
+/// Piece i has the value of its owner, rank i.
+inline std::vector<Value> owners(int size) {
+  std::vector<Value> pieces;
+  for (int rank = 0; rank < size; ++rank) pieces.push_back({rank});
+  return pieces;
+}
+
 }  // namespace ringlet::comm

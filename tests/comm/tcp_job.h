@@ -2,13 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "ringlet/comm/stores/tcp_store.h"
-#include "ringlet/core/base/error.h"
+#include "ringlet/tests/message.h"
 
 namespace ringlet::comm {
 
@@ -31,15 +30,6 @@ inline bool raised_within(const Store& store, Clock::duration limit = std::chron
   while (!store.raised() && Clock::now() < end)
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   return store.raised();
-}
-
-inline std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace ringlet::comm

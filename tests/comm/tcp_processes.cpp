@@ -73,7 +73,7 @@ TEST_CASE("a rank that is killed raises the alarm on all its peers at once") {
 
   // It ends a wait in progress.
   std::optional<std::string> ended;
-  std::thread waiting([&] { ended = error_of([&] { second->get("never", 60s); }); });
+  std::thread waiting([&] { ended = message_of([&] { second->get("never", 60s); }); });
   std::this_thread::sleep_for(20ms);
   kill(child, SIGKILL);
   CHECK(raised_within(*first));
@@ -83,10 +83,10 @@ TEST_CASE("a rank that is killed raises the alarm on all its peers at once") {
 
   const std::string cause = first->cause();
   CHECK_EQ(cause.find(str("rank 2 (pid ", child, ", host ")), 0);
-  CHECK(cause.find(") ended without saying goodbye") != std::string::npos);
+  CHECK(cause.find(") ended without leaving the group") != std::string::npos);
   CHECK_EQ(second->cause(), cause);
   CHECK_EQ(ended.value(), cause);
-  CHECK_EQ(cause, first->culprit() + " ended without saying goodbye");
+  CHECK_EQ(cause, first->culprit() + " ended without leaving the group");
 
   // A later client receives it, and no rank waits for peers as if nothing had happened.
   const auto third = join_tcp_store(job.options("rank 3"));
@@ -105,7 +105,7 @@ struct Flood {
     for (int i = 0; i < kSets; ++i)
       threads.emplace_back([&store, this, i] {
         const std::string error =
-            error_of([&] { store.set(std::to_string(i), std::string(1 << 20, 'v')); });
+            message_of([&] { store.set(std::to_string(i), std::string(1 << 20, 'v')); });
         const std::lock_guard lock(mutex);
         errors.insert(error);
       });
@@ -135,7 +135,7 @@ TEST_CASE("a server that reads nothing delays no rank beyond its deadline") {
     stop(child);
     Flood flood(*client);
     // A client with a shorter deadline than those before it.
-    CHECK_EQ(error_of([&] { client->get("key", 200ms); }),
+    CHECK_EQ(message_of([&] { client->get("key", 200ms); }),
              str("[store] ", server, " did not answer within 0.2 s"));
     // The last message was sent in part: the connection is unusable after it.
     for (const std::string& error : flood.join()) {
@@ -171,8 +171,7 @@ TEST_CASE("a server that is killed raises the alarm, one that closes does not") 
   kill(child, SIGKILL);
   CHECK(raised_within(*client));
   reap(child);
-  CHECK_EQ(client->cause(),
-           str("the store at 127.0.0.1:", options.port, " ended without saying goodbye"));
+  CHECK_EQ(client->cause(), str("the store at 127.0.0.1:", options.port, " ended unexpectedly"));
 
   const auto other = join_tcp_store(job.options("rank 1"));
   job.server.reset();

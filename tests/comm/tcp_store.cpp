@@ -72,7 +72,7 @@ TEST_CASE("a client waits for its server, and says which one does not answer") {
     port = server->port();
   }
   const TcpStoreOptions options{.port = port, .token = token, .timeout = 150ms};
-  CHECK_EQ(error_of([&] { join_tcp_store(options); }),
+  CHECK_EQ(message_of([&] { join_tcp_store(options); }),
            str("[store] 127.0.0.1:", port, ": no answer within 0.15 s: Connection refused"));
 
   std::unique_ptr<TcpStoreServer> late;
@@ -92,7 +92,7 @@ TEST_CASE("with another token, or none, a client is told what is wrong") {
   for (const Token& token : {Token::random(), Token()}) {
     TcpStoreOptions options = job.options("rank 1");
     options.token = token;
-    CHECK_EQ(error_of([&] { join_tcp_store(options); }),
+    CHECK_EQ(message_of([&] { join_tcp_store(options); }),
              str("[store] 127.0.0.1:", options.port,
                  ": it closes the connection: its job token is another one (RINGLET_TOKEN)"));
   }
@@ -107,7 +107,7 @@ TEST_CASE("without a token the server stays on loopback") {
   // With a token it listens at the given address, and an address of another host is an error.
   const auto everywhere = serve_tcp_store({.host = "", .token = Token::random()});
   CHECK(everywhere->port() > 0);
-  CHECK_EQ(error_of([&] {
+  CHECK_EQ(message_of([&] {
              serve_tcp_store({.host = "192.0.2.1", .port = 29500, .token = Token::random()});
            }),
            "cannot listen at 192.0.2.1:29500: Cannot assign requested address");
@@ -171,13 +171,13 @@ TEST_CASE("a server that cannot go on says why") {
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit few{2, before.rlim_max};  // poll() refuses a longer list
   REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-  error_of([&] { client->add("counter", 1); });  // wakes the server up if it sleeps
+  message_of([&] { client->add("counter", 1); });  // wakes the server up if it sleeps
   const bool raised = raised_within(*client);
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(raised);
   CHECK_EQ(client->cause(),
            str("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
-  CHECK_EQ(error_of([&] { client->set("key", "value"); }), client->cause());
+  CHECK_EQ(message_of([&] { client->set("key", "value"); }), client->cause());
   CHECK(job.server->wait_for_goodbyes(1s));  // no client is left that could say one
 }
 

@@ -23,17 +23,6 @@ bool contains(const std::string& text, const std::string& part) {
   return found;
 }
 
-/// The message of the error that ends all ranks.
-std::string error_of(const std::function<void(const Group&)>& rank_main, int ranks,
-                     GroupOptions options) {
-  try {
-    launch(rank_main, ranks, {.group = options});
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 }  // namespace
 
 TEST_CASE("gather, then scatter, from and to every root: pieces of any size") {
@@ -154,7 +143,7 @@ TEST_CASE("a tensor that is only sent keeps its version; a received one has a ne
 TEST_CASE("a transfer that no peer meets ends all ranks, and names both ends") {
   for (const TransportKind transport : transports()) {
     const auto error = [&](int receives, bool rank_1_stays) {
-      return error_of(
+      return end_of_launch(
           [&](const Group& group) {
             for (int i = 0; group.rank() == 2 && i <= receives; ++i)
               group.send(zeros({4}), 1).wait();
@@ -176,7 +165,7 @@ TEST_CASE("a transfer that no peer meets ends all ranks, and names both ends") {
 TEST_CASE("a rank that throws with a transfer in flight ends its peers at once") {
   for (const bool in_subgroup : {false, true}) {
     const auto begin = std::chrono::steady_clock::now();
-    const std::string error = error_of(
+    const std::string error = end_of_launch(
         [&](const Group& world) {
           const Group group = in_subgroup ? world.subgroup({0, 1}) : world;
           const Work never = group.recv(empty({4}), 1 - world.rank());
@@ -190,7 +179,7 @@ TEST_CASE("a rank that throws with a transfer in flight ends its peers at once")
 }
 
 TEST_CASE("in a subgroup, transfers of several tags; messages name the ranks of the world") {
-  const std::string differs = error_of(
+  const std::string differs = end_of_launch(
       [](const Group& world) {
         const Group pair = world.subgroup({1, 3});
         if (world.rank() != 1 && world.rank() != 3) return;
@@ -211,7 +200,7 @@ TEST_CASE("in a subgroup, transfers of several tags; messages name the ranks of 
 }
 
 TEST_CASE("transfers that differ, and those that no rank can make") {
-  const std::string differs = error_of(
+  const std::string differs = end_of_launch(
       [](const Group& group) {
         if (group.rank() == 1) group.send(zeros({4}), 2).wait();
         if (group.rank() == 2) group.recv(zeros({5}), 1).wait();
@@ -270,7 +259,7 @@ TEST_CASE("when_done: after the result, with the error, and free to call collect
       barrier.when_done([&](std::exception_ptr) { ran = true; });
       RINGLET_CHECK(ran, "of a Work that is done");
     });
-  const std::string error = error_of(
+  const std::string error = end_of_launch(
       [](const Group& group) {
         const auto end = std::make_shared<std::promise<void>>();
         group.all_reduce(zeros({group.rank() + 1})).when_done([end](std::exception_ptr error) {

@@ -97,12 +97,7 @@ std::vector<int> sizes(TransportKind transport) {
 }
 
 std::string failure(const std::function<void(const Group&)>& rank_main, GroupOptions options = {}) {
-  try {
-    launch(rank_main, 2, {.group = options});
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return end_of_launch(rank_main, 2, options);
 }
 
 }  // namespace

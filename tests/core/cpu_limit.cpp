@@ -1,4 +1,4 @@
-#include "ringlet/core/threads/cpu_limit.h"
+#include "ringlet/core/threads/processors.h"
 
 #include <doctest/doctest.h>
 #include <sched.h>

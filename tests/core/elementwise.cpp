@@ -50,8 +50,8 @@ TEST_CASE("operators are the functions, a number an operand of the tensor's dtyp
   CHECK((-a).to_vector() == neg(a).to_vector());
   const Tensor i = tensor<std::int32_t>({1, -2});
   CHECK((2 * i - 1).to_vector<int>() == std::vector<int>{1, -5});
-  CHECK_THROWS_WITH_AS(i + 0.5, "[scalar] 0.5 is no i32", Error);
-  CHECK_THROWS_WITH_AS(i.to(DType::u8) * 256, "[scalar] 256 is no u8", Error);
+  CHECK_THROWS_WITH_AS(i + 0.5, "[add] 0.5 is no i32", Error);
+  CHECK_THROWS_WITH_AS(i.to(DType::u8) * 256, "[mul] 256 is no u8", Error);
   CHECK_THROWS_AS(i * 0x1p31, Error);
   CHECK_THROWS_AS(i / 2, Error);
 }

@@ -15,19 +15,11 @@
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/tensor/host_copy.h"
 #include "ringlet/core/tensor/tensor.h"
+#include "ringlet/tests/message.h"
 
 using namespace ringlet;
 
 namespace {
-
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 /// The default device is one that captures: a delayed one in a program for CPUs.
 class Capturing {

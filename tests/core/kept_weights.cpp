@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <functional>
-#include <memory>
 
 #include "../device.h"
 #include "ringlet/core/base/error.h"

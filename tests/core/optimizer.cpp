@@ -68,35 +68,6 @@ TEST_CASE("five steps of AdamW equal PyTorch's") {
     }
 }
 
-TEST_CASE("five steps of SGD equal PyTorch's") {
-  const Oracle ops("ops");
-  for (const std::string& c : ops.cases("sgd"))
-    for (DType dtype : {DType::f64, DType::f32}) {
-      const SGDConstants constants{.momentum = ops.scalar(c + "/momentum")};
-      const StepScalars scalars =
-          step_scalars({ops.scalar(c + "/lr"), ops.scalar(c + "/weight_decay")});
-      Tensor param = ops.tensor(c + "/start", dtype);
-      Tensor buffer = constants.momentum != 0 ? zeros_like(param) : Tensor();
-      const Tensor gradients = ops.tensor(c + "/gradients", dtype);
-      const double rounding = dtype == DType::f64 ? 0 : kF32;
-      for (int k = 1; k <= 5; ++k) {
-        sgd_(param, gradients[k - 1], buffer, scalars, constants);
-        check_close(param, ops.tensor(c + "/steps")[k - 1], kF32 + 4 * k * rounding, c);
-      }
-    }
-}
-
-TEST_CASE("Nesterov's momentum looks one step ahead") {
-  Tensor param = tensor({1.f}), buffer = zeros({1});
-  const SGDConstants nesterov{.momentum = 0.5, .nesterov = true};
-  const StepScalars scalars = step_scalars({0.5, 0});
-  sgd_(param, tensor({1.f}), buffer, scalars, nesterov);  // b = 1, 1 - 0.5 (1 + 0.5)
-  CHECK(param.item() == 0.25);
-  sgd_(param, tensor({1.f}), buffer, scalars, nesterov);  // b = 1.5, 0.25 - 0.5 (1 + 0.75)
-  CHECK(param.item() == -0.625);
-  CHECK(buffer.item() == 1.5);
-}
-
 TEST_CASE("a step cut anywhere gives the same bits") {
   const std::int64_t n = 10007;
   const StepScalars adamw = step_scalars(adamw_scalars(0.01, 0.1, 3), 0.37);

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>

@@ -98,6 +98,9 @@ TEST_CASE("cumsum from either end of any axis, also of bf16 and of nothing") {
   const Tensor steps = concat({full({1}, 256, DType::bf16), ones({2}, DType::bf16)}, 0);
   CHECK(cumsum(steps, 0).to_vector() == std::vector<float>{256, 256, 258});
   CHECK(cumsum(empty({2, 0}), 1).shape() == Shape{2, 0});
+  const Tensor one = full({1}, 3);  // the result has its own memory
+  cumsum(one, 0).fill_(0);
+  CHECK_EQ(one.item(), 3);
 }
 
 TEST_CASE("sum_to undoes broadcasting") {

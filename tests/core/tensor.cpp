@@ -15,6 +15,7 @@
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/reduce.h"
 
 using namespace ringlet;
 using Floats = std::vector<float>;
@@ -90,6 +91,7 @@ TEST_CASE("an operation without a kernel says so, in one way") {
   CHECK_THROWS_WITH_AS(exp(arange(0, 3)), "[exp] does not take i64 tensors", Error);
   const Tensor half = zeros({3}, DType::f16);
   CHECK_THROWS_WITH_AS(mul(half, half), "[mul] does not take f16 tensors", Error);
+  CHECK_THROWS_WITH_AS(sum(half), "[sum] does not take f16 tensors", Error);
   CHECK_THROWS_WITH_AS(add(arange(0, 3), half), "[add] tensors of different dtypes: i64 != f16",
                        Error);
 }

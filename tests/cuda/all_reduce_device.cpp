@@ -2,26 +2,52 @@
 // are tested without one.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <set>
+
 #include "all_reduce_pieces.h"
 #include "all_reduce_reference.h"
 #include "on_gpu.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
-#include "ringlet/cuda/virtual_ranks.h"
+#include "ringlet/cuda/peer_ranks.h"
 
 using namespace ringlet;
 using namespace ringlet::cuda;
 
 namespace {
 
-/// Every rank's elements on the GPU, at `offset` elements from a multiple of 16 bytes, and `skew`
+using Devices = std::vector<Device>;
+
+Devices sharing(int ranks) { return Devices(static_cast<std::size_t>(ranks), default_device()); }
+
+/// Rank r has GPU r, or shares one if there are fewer.
+Devices spread(int ranks) {
+  const DeviceType type = default_device().type;
+  Devices devices;
+  for (int rank = 0; rank < ranks; ++rank)
+    devices.push_back({type, rank % backend(type).device_count()});
+  return devices;
+}
+
+bool has_peers() {
+  if (skipped()) return false;
+  DeviceBackend& gpus = backend(default_device().type);
+  const bool has = gpus.device_count() > 1 && gpus.has_link(spread(2)[0], spread(2)[1]);
+  if (!has) MESSAGE("skipped: needs several GPUs with peer access");
+  return has;
+}
+
+/// Every rank's elements on its GPU, at `offset` elements from a multiple of 16 bytes, and `skew`
 /// more for each rank.
 template <class T>
 class OnDevice {
  public:
-  OnDevice(const std::vector<std::vector<T>>& ranks, int offset, int skew = 0) {
+  OnDevice(const Devices& devices, const std::vector<std::vector<T>>& ranks, int offset,
+           int skew = 0) {
     for (const std::vector<T>& values : ranks) {
       const auto n = static_cast<std::int64_t>(values.size());
-      all_.push_back(empty({n + offset}, dtype_of<T>()));
+      all_.push_back(empty({n + offset}, dtype_of<T>(), devices[all_.size()]));
       tensors_.push_back(all_.back().slice(offset, n + offset));
       offset += skew;
       set(tensors_.size() - 1, values);
@@ -58,8 +84,29 @@ comm::Algorithm on_cpu(CombineRoute route) {
   return route == CombineRoute::ring ? comm::Algorithm::ring : comm::Algorithm::direct;
 }
 
+/// Ranks and where they are.
+struct Ranks {
+  explicit Ranks(const Devices& on, PeerRanksOptions options = {})
+      : devices(on), peers(on, options) {}
+  /// One launch on each device, and their end.
+  void run(const PeerCall& call) {
+    const std::set<Device> different(devices.begin(), devices.end());
+    for (const Device device : different) peers.run(call, device);
+    for (const Device device : different) peers.synchronize(device);
+  }
+  int size() const { return static_cast<int>(devices.size()); }
+  Devices devices;
+  PeerRanks peers;
+};
+
+/// The elements of its GPUs' tensors are there.
+void wait_for(const Ranks& ranks) {
+  for (const Device device : ranks.devices) synchronize(device);
+}
+
 template <class T>
-void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp op, int skew = 0) {
+void check(Ranks& ranks, std::int64_t n, int offset, ReduceOp op, int skew = 0) {
+  const int size = ranks.size();
   for (const CombineRoute route : {CombineRoute::ring, CombineRoute::direct}) {
     CAPTURE(name(dtype_of<T>()));
     CAPTURE(static_cast<int>(route));
@@ -67,11 +114,14 @@ void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp o
     CAPTURE(n);
     CAPTURE(offset);
     const auto inputs = inputs_of<T>(size, n, static_cast<std::uint64_t>(n + offset));
-    const OnDevice<T> device(inputs, offset, skew);
-    ranks.all_reduce(device.data(), edges_of(n, size), dtype_of<T>(), route,
-                     op == ReduceOp::max ? CombineOp::max : CombineOp::sum,
-                     op == ReduceOp::mean ? 1.0 / size : 1.0);
-    ranks.synchronize();
+    const OnDevice<T> device(ranks.devices, inputs, offset, skew);
+    wait_for(ranks);
+    ranks.run({.data = device.data(),
+               .edges = edges_of(n, size),
+               .dtype = dtype_of<T>(),
+               .route = route,
+               .op = op == ReduceOp::max ? CombineOp::max : CombineOp::sum,
+               .scale = op == ReduceOp::mean ? 1.0 / size : 1.0});
     const auto expected = reduced_on_cpu(inputs, on_cpu(route), op);
     for (int rank = 0; rank < size; ++rank)
       CHECK(first_difference(device.values(static_cast<std::size_t>(rank)), expected) == -1);
@@ -80,11 +130,53 @@ void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp o
 
 void check_sizes(const std::vector<std::int64_t>& sizes) {
   for (const int size : {2, 3, 4, 8}) {
-    VirtualRanks ranks(default_device(), size);
+    Ranks ranks(sharing(size));
     for (const std::int64_t n : sizes)
       for (const int offset : {0, 1}) {
-        check<float>(ranks, size, n, offset, ReduceOp::sum);
-        check<bfloat16>(ranks, size, n, offset, ReduceOp::mean, offset);
+        check<float>(ranks, n, offset, ReduceOp::sum);
+        check<bfloat16>(ranks, n, offset, ReduceOp::mean, offset);
+      }
+  }
+}
+
+/// Each half of a direct all-reduce, of rank r's piece in memory of its own, or in place.
+template <class T>
+void check_halves(Ranks& ranks, std::int64_t n, bool in_place) {
+  const int size = ranks.size();
+  const std::vector<std::int64_t> edges = edges_of(n, size);
+  const auto inputs = inputs_of<T>(size, n, static_cast<std::uint64_t>(n));
+  const auto expected = reduced_on_cpu(inputs, comm::Algorithm::direct, ReduceOp::sum);
+  const OnDevice<T> device(ranks.devices, inputs, 0);
+  std::vector<std::vector<T>> blank;
+  for (int rank = 0; rank < size; ++rank) blank.emplace_back(static_cast<std::size_t>(n), T(1));
+  const OnDevice<T> sums(ranks.devices, blank, 1);
+  wait_for(ranks);
+  ranks.run({.data = device.data(),
+             .edges = edges,
+             .dtype = dtype_of<T>(),
+             .gathers = false,
+             .own = in_place ? std::span<void* const>() : sums.data()});
+  for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+    const auto begin = edges[rank], end = edges[rank + 1];
+    std::vector<T> now = device.values(rank), before = inputs[rank];
+    const std::vector<T> own = sums.values(rank);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      CHECK(static_cast<float>(in_place ? now[at] : own[static_cast<std::size_t>(i - begin)]) ==
+            static_cast<float>(expected[at]));
+      if (in_place) before[at] = now[at];
+    }
+    CHECK(first_difference(now, before) == -1);  // the rest is as it was
+  }
+  wait_for(ranks);
+  ranks.run({.data = device.data(), .edges = edges, .dtype = dtype_of<T>(), .reduces = false});
+  for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+    const std::vector<T> all = device.values(rank);
+    for (std::size_t piece = 0; piece < inputs.size(); ++piece)
+      for (std::int64_t i = edges[piece]; i < edges[piece + 1]; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const T whole = in_place ? expected[at] : inputs[piece][at];
+        CHECK(static_cast<float>(all[at]) == static_cast<float>(whole));
       }
   }
 }
@@ -103,11 +195,11 @@ TEST_CASE("cuda: on a GPU, a long in-kernel all-reduce has the bits of the CPU's
 
 TEST_CASE("cuda: on a GPU, an in-kernel all-reduce takes every dtype and op") {
   if (skipped()) return;
-  VirtualRanks ranks(default_device(), 3, {.most_chunk_bytes = 1024});  // many segments
+  Ranks ranks(sharing(3), {.most_chunk_bytes = 1024});  // many segments
   const auto all = [&]<class T>() {
-    check<T>(ranks, 3, 30'001, 0, ReduceOp::sum);
-    check<T>(ranks, 3, 30'001, 0, ReduceOp::max);
-    if constexpr (!std::is_integral_v<T>) check<T>(ranks, 3, 30'001, 0, ReduceOp::mean);
+    check<T>(ranks, 30'001, 0, ReduceOp::sum);
+    check<T>(ranks, 30'001, 0, ReduceOp::max);
+    if constexpr (!std::is_integral_v<T>) check<T>(ranks, 30'001, 0, ReduceOp::mean);
   };
   all.operator()<float>();
   all.operator()<double>();
@@ -125,17 +217,19 @@ TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new da
     return;
   }
   const std::int64_t n = 10'000;
-  VirtualRanks ranks(default_device(), 4);
-  OnDevice<float> device(inputs_of<float>(4, n, 0), 0);
+  PeerRanks ranks(sharing(4));
+  OnDevice<float> device(sharing(4), inputs_of<float>(4, n, 0), 0);
+  const std::vector<std::int64_t> edges = edges_of(n, 4);
   const auto graph = capture(default_device(), [&] {
-    ranks.all_reduce(device.data(), edges_of(n, 4), DType::f32, CombineRoute::ring);
-    ranks.all_reduce(device.data(), edges_of(n, 4), DType::f32, CombineRoute::direct);
+    for (const CombineRoute route : {CombineRoute::ring, CombineRoute::direct})
+      ranks.run({.data = device.data(), .edges = edges, .dtype = DType::f32, .route = route},
+                default_device());
   });
   for (std::uint64_t seed = 1; seed < 4; ++seed) {
     const auto inputs = inputs_of<float>(4, n, seed);
     for (std::size_t rank = 0; rank < 4; ++rank) device.set(rank, inputs[rank]);
     graph->replay();
-    ranks.synchronize();
+    ranks.synchronize(default_device());
     const auto once = reduced_on_cpu(inputs, comm::Algorithm::ring, ReduceOp::sum);
     const auto twice = reduced_on_cpu(std::vector(4, once), comm::Algorithm::direct, ReduceOp::sum);
     for (std::size_t rank = 0; rank < 4; ++rank)
@@ -146,30 +240,75 @@ TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new da
 TEST_CASE("cuda: on a GPU, a rank without a launch ends the others, and is named") {
   if (skipped()) return;
   for (const CombineRoute route : {CombineRoute::ring, CombineRoute::direct}) {
-    VirtualRanks ranks(default_device(), 2);
-    const OnDevice<float> device(inputs_of<float>(2, 1000, 1), 0);
-    const auto plan = plan_all_reduce(route, edges_of(1000, 2), DType::f32, 4);
-    all_reduce(ranks.view(device.data()), plan, DType::f32, CombineOp::sum, 1, /*launched=*/1,
-               /*seconds=*/0.2, default_device());
+    PeerRanks ranks(sharing(2));
+    const OnDevice<float> device(sharing(2), inputs_of<float>(2, 1000, 1), 0);
+    const std::vector<std::int64_t> edges = edges_of(1000, 2);
+    const PeerCall call{.data = device.data(), .edges = edges, .dtype = DType::f32};
+    all_reduce(ranks.view(call), plan_all_reduce(route, edges, DType::f32, 4), call,
+               /*launched=*/std::array{0}, /*seconds=*/0.2, default_device());
     const char* line = "[all_reduce] rank 0 waited too long for rank 1 in step 0, segment 0";
-    CHECK_THROWS_WITH_AS(ranks.synchronize(), line, Error);
-    CHECK_THROWS_WITH_AS(
-        ranks.all_reduce(device.data(), edges_of(1000, 2), DType::f32, CombineRoute::direct), line,
-        Error);
+    CHECK_THROWS_WITH_AS(ranks.synchronize(default_device()), line, Error);
+    CHECK_THROWS_WITH_AS(ranks.run(call, default_device()), line, Error);
   }
+}
+
+TEST_CASE("cuda: on a GPU, each half of an in-kernel all-reduce has its bits") {
+  if (skipped()) return;
+  Ranks ranks(sharing(3), {.most_chunk_bytes = 1024});
+  for (const bool in_place : {true, false}) {
+    check_halves<float>(ranks, 5'003, in_place);
+    check_halves<bfloat16>(ranks, 5'003, in_place);
+  }
+}
+
+TEST_CASE("cuda: several GPUs, an in-kernel all-reduce has the bits of the CPU's") {
+  if (!has_peers()) return;
+  for (const int size : {2, 3, 4, 6}) {  // of six some share a GPU
+    Ranks ranks(spread(size), {.most_chunk_bytes = 1024});
+    for (const std::int64_t n : {1, 1001, 30'001})
+      for (const int offset : {0, 1}) {
+        check<float>(ranks, n, offset, ReduceOp::sum);
+        check<bfloat16>(ranks, n, offset, ReduceOp::mean, offset);
+      }
+    check<std::int64_t>(ranks, 1001, 0, ReduceOp::max);
+  }
+}
+
+TEST_CASE("cuda: several GPUs, each half of an in-kernel all-reduce has its bits") {
+  if (!has_peers()) return;
+  for (const int size : {2, 4, 5}) {
+    Ranks ranks(spread(size), {.most_chunk_bytes = 1024});
+    for (const bool in_place : {true, false}) {
+      check_halves<float>(ranks, 5'003, in_place);
+      check_halves<bfloat16>(ranks, 5'003, in_place);
+    }
+  }
+}
+
+TEST_CASE("cuda: several GPUs, one without a launch ends the others, and its rank is named") {
+  if (!has_peers()) return;
+  const Devices devices = spread(2);
+  PeerRanks ranks(devices, {.seconds = 0.02});
+  const OnDevice<float> device(devices, inputs_of<float>(2, 1000, 1), 0);
+  const std::vector<std::int64_t> edges = edges_of(1000, 2);
+  const PeerCall call{.data = device.data(), .edges = edges, .dtype = DType::f32};
+  ranks.run(call, devices[1]);
+  const char* line = "[all_reduce] rank 1 waited too long for rank 0 in step 0, segment 0";
+  CHECK_THROWS_WITH_AS(ranks.synchronize(devices[1]), line, Error);
+  CHECK_THROWS_WITH_AS(ranks.run(call, devices[0]), line, Error);
 }
 
 TEST_CASE("cuda: on a GPU, blocks that cannot all run at once are refused") {
   if (skipped()) return;
-  VirtualRanks ranks(default_device(), 2);
-  const std::int64_t n = 100'000'000;
+  PeerRanks ranks(sharing(2));
+  const std::vector<std::int64_t> edges = edges_of(100'000'000, 2);
   const Tensor data = empty({16});  // never read
   void* const both[] = {const_cast<std::byte*>(data.bytes()), const_cast<std::byte*>(data.bytes())};
-  const auto plan = plan_all_reduce(CombineRoute::direct, edges_of(n, 2), DType::f32, 100'000);
-  CHECK_THROWS_AS(
-      all_reduce(ranks.view(both), plan, DType::f32, CombineOp::sum, 1, 2, 1, default_device()),
-      Error);
-  CHECK_NOTHROW(ranks.synchronize());
+  const PeerCall call{.data = both, .edges = edges, .dtype = DType::f32};
+  const auto plan = plan_all_reduce(CombineRoute::direct, edges, DType::f32, 100'000);
+  CHECK_THROWS_AS(all_reduce(ranks.view(call), plan, call, std::array{0, 1}, 1, default_device()),
+                  Error);
+  CHECK_NOTHROW(ranks.synchronize(default_device()));
 }
 
 TEST_CASE("cuda: an in-kernel all-reduce refuses what it cannot do, before it runs") {
@@ -179,11 +318,17 @@ TEST_CASE("cuda: an in-kernel all-reduce refuses what it cannot do, before it ru
   view.ranks = 2;
   view.error = &error;
   view.data[0] = elements, view.data[1] = elements + 16;
-  const auto plan = plan_all_reduce(CombineRoute::ring, edges_of(16, 2), DType::f32, 1);
+  view.own[0] = view.own[1] = elements;
+  const std::vector<std::int64_t> edges = edges_of(16, 2);
+  const auto plan = plan_all_reduce(CombineRoute::ring, edges, DType::f32, 1);
+  bool gathers = true;
   const auto line = [&](DType dtype, CombineOp op, double scale, int launched,
                         double seconds) -> std::string {
+    const PeerCall call{
+        .data = {}, .edges = edges, .dtype = dtype, .op = op, .scale = scale, .gathers = gathers};
     try {
-      all_reduce(view, plan, dtype, op, scale, launched, seconds, Device{DeviceType::cuda, 0});
+      all_reduce(view, plan, call, std::vector(static_cast<std::size_t>(launched), 0), seconds,
+                 Device{DeviceType::cuda, 0});
     } catch (const Error& refused) {
       return refused.what();
     }
@@ -195,6 +340,10 @@ TEST_CASE("cuda: an in-kernel all-reduce refuses what it cannot do, before it ru
         "[all_reduce] scale 0.5: only sums of floating types take one other than 1");
   CHECK(line(DType::f32, CombineOp::sum, 1, 3, 1) == "[all_reduce] a launch of 3 of 2 ranks");
   CHECK(line(DType::f32, CombineOp::sum, 1, 2, 0) == "[all_reduce] waits of 0 s");
+  gathers = false;
+  CHECK(line(DType::f32, CombineOp::sum, 1, 2, 1) ==
+        "[all_reduce] half of a ring: a launch has both halves, or is direct");
+  gathers = true;
   view.data[1] = reinterpret_cast<std::byte*>(elements) + 2;
   CHECK(line(DType::f32, CombineOp::sum, 1, 2, 1) ==
         "[all_reduce] rank 1's elements lie at an address that 4 does not divide");

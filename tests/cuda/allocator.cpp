@@ -158,8 +158,8 @@ TEST_CASE_FIXTURE(Allocating<24 * kMebibyte>,
 TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>, "peaks, and sidecars beside them") {
   const MemoryBlock a = allocate(4096);
   allocator.release(allocate(8192));
-  allocator.count_sidecar(4096);
-  allocator.count_sidecar(-4096);
+  allocator.count_sidecar(a, 4096);
+  allocator.count_sidecar(a, -4096);
   CHECK(allocator.stats().peak == 4096 + 8192);
   CHECK(allocator.stats().sidecars_peak == 4096);
   allocator.reset_peak();

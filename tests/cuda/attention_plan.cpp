@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "ringlet/core/ops/relative_position.h"
-#include "ringlet/cuda/attention_bias.h"
 
 using namespace ringlet;
 

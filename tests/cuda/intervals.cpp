@@ -1,4 +1,4 @@
-#include "ringlet/cuda/intervals.h"
+#include "ringlet/cuda/activity.h"
 
 #include <doctest/doctest.h>
 

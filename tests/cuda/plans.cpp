@@ -9,7 +9,7 @@
 #include "ringlet/cuda/matmul_plan.h"
 #include "ringlet/cuda/reduce_plan.h"
 #include "ringlet/cuda/scatter_places.h"
-#include "ringlet/cuda/sort.h"
+#include "ringlet/cuda/sorted_runs.h"
 #include "ringlet/cuda/strided.h"
 #include "ringlet/cuda/words.h"
 

@@ -1,4 +1,4 @@
-#include "ringlet/cuda/release_order.h"
+#include "ringlet/cuda/caching_allocator.h"
 
 #include <doctest/doctest.h>
 

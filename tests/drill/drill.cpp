@@ -13,7 +13,7 @@
 #include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/exit_code.h"
 
-#include "ringlet/train/data/hash.h"
+#include "ringlet/train/data/draws.h"
 #include "survivors.h"
 #include "trial.h"
 
@@ -222,7 +222,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace ringlet;
-  if (argc == 6 && argv[1] == std::string("survivor"))
+  if (argc == 8 && argv[1] == std::string("survivor"))
     return cli::exit_code("ringlet", [&] {
       drill::train_survivor({argv + 2, argv + argc});
       return 0;

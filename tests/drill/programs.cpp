@@ -18,7 +18,7 @@
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/stores/tcp_store.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/data/hash.h"
+#include "ringlet/train/data/draws.h"
 
 namespace ringlet::drill {
 namespace {

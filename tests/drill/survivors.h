@@ -1,5 +1,6 @@
 // Trainings on logical ranks in which up to half of the ranks are killed at random moments. The
-// others go on in the same processes and end with the files of an undisturbed run.
+// others go on in the same processes, and end with the files of an undisturbed run. Killed ranks
+// are started anew and join them, or are killed again, also while they join.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# installed.sh headers|all_headers|names|reference|meson|cmake|recipes|shared|subproject|archive BUILD PROJECT: installs
+# installed.sh headers|all_headers|names|symbols|reference|meson|cmake|recipes|shared|subproject|archive BUILD PROJECT: installs
 # BUILD into a temporary folder. Checks its headers, makes their reference, or builds PROJECT against it and runs
 # its program. With CMake it also builds and runs the program of README.md. `subproject` has the
 # source tree as a subproject of PROJECT instead, `recipes` as CMake's FetchContent and ExternalProject
@@ -7,7 +7,7 @@
 set -eu
 part=$1 build=$2 project=$3
 tree=$(cd "$project/../../.." && pwd)
-for tool in meson pkg-config python3 $(case $part in reference) echo doxygen ;; cmake | shared | recipes) echo cmake ninja ;; archive) echo git ;; esac); do
+for tool in meson pkg-config python3 $(case $part in reference) echo doxygen ;; symbols) echo g++ nm readelf ;; cmake | shared | recipes) echo cmake ninja ;; archive) echo git ;; esac); do
   command -v "$tool" > /dev/null || { echo "skipped: there is no $tool"; exit 77; }
 done
 
@@ -22,7 +22,7 @@ export PKG_CONFIG_PATH CMAKE_PREFIX_PATH
 include=$(pkg-config --variable=includedir ringlet)
 libraries=$(pkg-config --variable=libdir ringlet)
 # Each way finds one of the two libraries.
-if [ "$part" = shared ]; then rm "$libraries/libringlet.a"; else rm -f "$libraries"/libringlet.so*; fi
+case $part in shared | symbols) rm "$libraries/libringlet.a" ;; *) rm -f "$libraries"/libringlet.so* ;; esac
 
 # block FILE LANGUAGE NUMBER: a code block of that language in a file of the documentation.
 block() { awk -v language="$2" -v wanted="$3" '/^```/ { on = !on && $0 == "```" language && ++n == wanted; next } on' "$tree/$1"; }
@@ -63,6 +63,7 @@ case $part in
     # shellcheck disable=SC2046  # flags are words
     ${CXX:-c++} -std=c++20 -Wall -Wextra -Werror -fsyntax-only $(pkg-config --cflags ringlet) "$project/../names.cpp"
     ;;
+  symbols) python3 "$project/../symbols.py" "$include" "$libraries/libringlet.so" ;;
   reference)
     (cat "$tree/docs/Doxyfile" && echo "OUTPUT_DIRECTORY = $work") | INCLUDE=$include doxygen -
     grep -q "Reads a Sentence Transformers folder" "$work/html/classringlet_1_1models_1_1SentenceEncoder.html"

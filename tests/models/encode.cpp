@@ -26,7 +26,6 @@ struct ComputedTokens final : KernelObserver {
 
 TEST_CASE("distinct sentences: longest first, equal ones together, each with all its places") {
   const PackedEncoding encoded{.ids = {1, 2, 7, 8, 9, 1, 2, 4, 2, 7, 8, 9, 1, 2},
-                               .type_ids = {},
                                .cu_seqlens = {0, 2, 5, 7, 9, 12, 14, 14}};
   const DistinctSentences sentences(encoded);
   using Places = std::vector<std::size_t>;
@@ -41,8 +40,7 @@ TEST_CASE("distinct sentences: longest first, equal ones together, each with all
   CHECK(sentences.ids(0).size() == 3);
   CHECK(sentences.ids(1)[1] == 2);
   CHECK(sentences.ids(3).empty());
-  CHECK(DistinctSentences(PackedEncoding{.ids = {}, .type_ids = {}, .cu_seqlens = {0}}).size() ==
-        0);
+  CHECK(DistinctSentences(PackedEncoding{.ids = {}, .cu_seqlens = {0}}).size() == 0);
 }
 
 TEST_CASE("a text that comes again has the bits of its first embedding and is not computed") {

@@ -6,7 +6,6 @@
 
 #include "../comm/environment.h"
 #include "model_folder.h"
-#include "ringlet/models/hub_cache.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

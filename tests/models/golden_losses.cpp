@@ -70,7 +70,7 @@ SentenceEncoder narrow_encoder() {
 }
 
 std::vector<Golden> golden() {
-  const Texts texts;
+  const auto [a, p, n1, n2] = Texts();
   const SentenceEncoder encoder = narrow_encoder();
   const auto ranking = std::make_shared<MultipleNegativesRankingLoss>(encoder);
   const auto symmetric =
@@ -85,82 +85,56 @@ std::vector<Golden> golden() {
     return std::make_shared<BatchHardTripletLoss>(encoder, MarginOptions{distance, margin});
   };
   const auto angle = std::make_shared<AnglELoss>(encoder);
+  const auto cosent = std::make_shared<CoSENTLoss>(encoder);
+  const auto online = std::make_shared<OnlineContrastiveLoss>(encoder);
+  const auto matryoshka =
+      std::make_shared<MatryoshkaLoss>(ranking, std::vector<std::int64_t>{2, 8, 4});
   const auto mse = std::make_shared<MSELoss>(encoder);
   using enum Distance;
   return {
-      {"MNRL", ranking, {texts.a, texts.p}, {}, 0.015599598, {.0865166, .0873363}},
-      {"MNRL, a negative",
-       ranking,
-       {texts.a, texts.p, texts.n1},
-       {},
-       0.451217186,
-       {.8966512, .8851556, .5156767}},
+      {"MNRL", ranking, {a, p}, {}, 0.015599598, {.0865166, .0873363}},
+      {"MNRL, a negative", ranking, {a, p, n1}, {}, 0.451217186, {.8966512, .8851556, .5156767}},
       {"MNRL, two negatives",
        ranking,
-       {texts.a, texts.p, texts.n1, texts.n2},
+       {a, p, n1, n2},
        {},
        0.655682897,
        {.9708830, .9493274, .5156764, .2824764}},
-      {"symmetric", symmetric, {texts.a, texts.p}, {}, 0.010694803, {.0499476, .0523204}},
+      {"symmetric", symmetric, {a, p}, {}, 0.010694803, {.0499476, .0523204}},
       {"symmetric, a negative",
        symmetric,
-       {texts.a, texts.p, texts.n1},
+       {a, p, n1},
        {},
        0.228503597,
        {.4490185, .4435199, .2578384}},
-      {"CoSENT",
-       std::make_shared<CoSENTLoss>(encoder),
-       {texts.a, texts.p},
-       scores(),
-       2.570883866,
-       {2.8202925, 2.5360573}},
-      {"AnglE", angle, {texts.a, texts.p}, scores(), 8.002766609, {9.6919280, 8.2827149}},
-      {"AnglE, no labels",
-       angle,
-       {texts.a, texts.p, texts.n1},
-       {},
-       0.001805849,
-       {.0245996, .0132426, .0166983}},
+      {"CoSENT", cosent, {a, p}, scores(), 2.570883866, {2.8202925, 2.5360573}},
+      {"AnglE", angle, {a, p}, scores(), 8.002766609, {9.6919280, 8.2827149}},
+      {"AnglE, no labels", angle, {a, p, n1}, {}, 0.001805849, {.0245996, .0132426, .0166983}},
       {"Triplet",
        triplet(euclidean, 5),
-       {texts.a, texts.p, texts.n1},
+       {a, p, n1},
        {},
        3.241729866,
        {.5221597, .4082483, .4082483}},
       {"Triplet, cosine",
        triplet(cosine, .5),
-       {texts.a, texts.p, texts.n1},
+       {a, p, n1},
        {},
        0.026416404,
        {.0575097, .0281175, .0580861}},
-      {"Contrastive",
-       contrastive(cosine, .5),
-       {texts.a, texts.p},
-       binary(),
-       0.049294140,
-       {.0251843, .0223446}},
+      {"Contrastive", contrastive(cosine, .5), {a, p}, binary(), 0.049294140, {.0251843, .0223446}},
       {"Contrastive, euclidean",
        contrastive(euclidean, 2),
-       {texts.a, texts.p},
+       {a, p},
        binary(),
        0.604335543,
        {.4488264, .4488264}},
-      {"Online",
-       std::make_shared<OnlineContrastiveLoss>(encoder),
-       {texts.a, texts.p},
-       binary(),
-       0.591529679,
-       {.3022111, .2681346}},
-      {"BatchHard", batch_hard(euclidean, 1), {texts.a}, classes(), 0.808052090, {.8899760}},
-      {"BatchHard, cosine", batch_hard(cosine, .3), {texts.a}, classes(), 0.331375402, {.3978727}},
-      {"Matryoshka",
-       std::make_shared<MatryoshkaLoss>(ranking, std::vector<std::int64_t>{2, 8, 4}),
-       {texts.a, texts.p},
-       {},
-       0.994360590,
-       {6.0257793, 2.5666696}},
-      {"MSE", mse, {texts.a}, texts.n1, 1.028906250, {.2928177}},
-      {"MSE, two columns", mse, {texts.a, texts.p}, texts.n1, 1.024427083, {.1464088, .1457701}},
+      {"Online", online, {a, p}, binary(), 0.591529679, {.3022111, .2681346}},
+      {"BatchHard", batch_hard(euclidean, 1), {a}, classes(), 0.808052090, {.8899760}},
+      {"BatchHard, cosine", batch_hard(cosine, .3), {a}, classes(), 0.331375402, {.3978727}},
+      {"Matryoshka", matryoshka, {a, p}, {}, 0.994360590, {6.0257793, 2.5666696}},
+      {"MSE", mse, {a}, n1, 1.028906250, {.2928177}},
+      {"MSE, two columns", mse, {a, p}, n1, 1.024427083, {.1464088, .1457701}},
   };
 }
 

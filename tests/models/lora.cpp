@@ -79,6 +79,27 @@ TEST_CASE("LoRA's factors are saved alone and read again, in PEFT's format") {
   CHECK(nn::load_lora(*again.transformer(), adapter) == 2 * layers);  // into the same layers
 }
 
+TEST_CASE("an adapter that PEFT saved gives PEFT's embeddings, and is saved with its bytes") {
+  const Oracle oracle("lora");
+  for (const std::string name : {"bert", "mpnet"}) {
+    CAPTURE(name);
+    const std::filesystem::path of_peft = oracle_folder() + "/lora/" + name;
+    const SentenceEncoder encoder = load(name);
+    nn::load_lora(*encoder.transformer(), of_peft);
+    check_close(encoder.encode(oracle_sentences()).to(default_device()),
+                oracle.tensor(name + "/embeddings"), 64 * kF32);
+
+    const TemporaryFolder ours;
+    nn::save_lora(*encoder.transformer(), ours.path(), name);
+    const SafeTensors theirs = SafeTensors::open(of_peft / "adapter_model.safetensors");
+    const SafeTensors saved = SafeTensors::open(ours / "adapter_model.safetensors");
+    REQUIRE(std::set<std::string>(saved.names().begin(), saved.names().end()) ==
+            std::set<std::string>(theirs.names().begin(), theirs.names().end()));
+    for (const std::string& factor : theirs.names())
+      CHECK(saved.load(factor).to_vector() == theirs.load(factor).to_vector());
+  }
+}
+
 TEST_CASE("adapters that compute something else here are refused") {
   const Oracle oracle("lora");
   const TemporaryFolder folder;
@@ -96,6 +117,8 @@ TEST_CASE("adapters that compute something else here are refused") {
   };
   refused("LORA", "IA3", "peft_type \"IA3\" is not supported; expected \"LORA\"");
   refused("\"r\"", "\"use_dora\": true, \"r\"", "use_dora true is not supported");
+  refused("\"r\"", "\"alora_invocation_tokens\": [1], \"r\"",
+          "alora_invocation_tokens [1] is not supported; expected null");
   refused("\"bias\": \"none\"", "\"bias\": \"all\"", "bias \"all\" is not supported");
   CHECK_THROWS_WITH_AS(nn::load_lora(*load("mpnet").transformer(), folder.path()),
                        doctest::Contains("no replaceable layer"), InputError);

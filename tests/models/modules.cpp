@@ -1,14 +1,12 @@
 // Modules after the pooling, compared with Sentence Transformers (scripts/oracles/modules.py).
 #include <map>
 
+#include "../device.h"
 #include "model_folder.h"
 #include "ringlet/autograd/functions.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/models/losses/losses.h"
-#include "ringlet/models/modules/dense.h"
-#include "ringlet/models/modules/dropout.h"
-#include "ringlet/models/modules/layer_norm.h"
-#include "ringlet/models/modules/normalize.h"
+#include "ringlet/models/modules/after_pooling.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

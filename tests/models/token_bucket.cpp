@@ -1,4 +1,4 @@
-#include "ringlet/models/token_bucket.h"
+#include "ringlet/models/batch.h"
 
 #include <doctest/doctest.h>
 

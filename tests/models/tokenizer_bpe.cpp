@@ -3,7 +3,7 @@
 #include "tokenizer_cases.h"
 
 #include "ringlet/core/io/json.h"
-#include "ringlet/models/tokenizer/vocabulary.h"
+#include "ringlet/models/tokenizer/piece_model.h"
 
 using namespace ringlet;
 using models::Tokenizer;

@@ -13,6 +13,7 @@
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/tests/files.h"
 #include "ringlet/tests/json_path.h"
+#include "ringlet/tests/message.h"
 
 namespace ringlet::models {
 
@@ -45,13 +46,9 @@ inline std::string complaint_about(const std::string& name, const char* pointer,
   value_at(file, pointer) = value;
   const TemporaryFolder folder;
   write_file(folder / "tokenizer.json", file.dump());
-  try {
-    Tokenizer::from_file(folder / "tokenizer.json");
-  } catch (const InputError& error) {
-    const std::string message = error.what();
-    return message.substr(std::min(message.size(), (folder / "tokenizer.json: ").string().size()));
-  }
-  return "none";
+  const std::string message =
+      message_of<InputError>([&] { Tokenizer::from_file(folder / "tokenizer.json"); });
+  return message.substr(std::min(message.size(), (folder / "tokenizer.json: ").string().size()));
 }
 
 }  // namespace ringlet::models

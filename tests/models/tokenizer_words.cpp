@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/models/tokenizer/added_tokens.h"
 #include "ringlet/models/tokenizer/normalizer.h"
+#include "ringlet/models/tokenizer/piece_model.h"
+#include "ringlet/models/tokenizer/tokenizer_model.h"
 #include "ringlet/models/tokenizer/unicode.h"
-#include "ringlet/models/tokenizer/vocabulary.h"
-#include "ringlet/models/tokenizer/wordpiece.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

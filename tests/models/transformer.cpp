@@ -5,7 +5,7 @@
 
 #include "../device.h"
 #include "oracle_batch.h"
-#include "ringlet/models/weights.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/nn/arena.h"
 
 using namespace ringlet;

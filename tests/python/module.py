@@ -176,13 +176,9 @@ class Encoding(Scratch):
         of = {"cosine": lambda x, y: x @ y / max(1e-12, numpy.linalg.norm(x) * numpy.linalg.norm(y)),
               "dot": lambda x, y: x @ y, "euclidean": lambda x, y: -numpy.sqrt(((x - y) ** 2).sum()),
               "manhattan": lambda x, y: -numpy.abs(x - y).sum()}
-        encoder = ringlet.SentenceEncoder(MODEL)
-        encoder.save_pretrained(self.folder)
-        config = json.loads((self.folder / "config_sentence_transformers.json").read_text())
         for name, function in of.items():
-            config["similarity_fn_name"] = name
-            (self.folder / "config_sentence_transformers.json").write_text(json.dumps(config))
-            encoder = ringlet.SentenceEncoder(self.folder)
+            ringlet.SentenceEncoder(MODEL, similarity_fn_name=name).save_pretrained(self.folder / name)
+            encoder = ringlet.SentenceEncoder(self.folder / name)
             self.assertEqual(encoder.similarity_fn_name, name)
             expected = [[function(x, y) for y in b] for x in a]
             numpy.testing.assert_allclose(encoder.similarity(a, b), expected, rtol=1e-5, atol=1e-6)
@@ -190,6 +186,11 @@ class Encoding(Scratch):
             numpy.testing.assert_allclose(encoder.similarity_pairwise(a, b), numpy.diagonal(expected), rtol=1e-5, atol=1e-6)
         with self.assertRaisesRegex(ValueError, r"\(4, 6\) and \(4, 5\)"):
             encoder.similarity(a, b[:, :5])
+        encoder.similarity_fn_name = types.SimpleNamespace(value="dot")  # as Sentence Transformers' enum
+        numpy.testing.assert_allclose(encoder.similarity(a, b), a @ b.T, rtol=1e-5, atol=1e-6)
+        with self.assertRaisesRegex(ringlet.InputError, "^similarity_fn_name 'l2' is not supported; expected cosine"):
+            encoder.similarity_fn_name = "l2"
+        self.assertEqual(encoder.similarity_fn_name, "dot")
 
     def test_figures_of_a_file_are_the_programs(self):
         data = self.folder / "stsb.csv"
@@ -392,6 +393,46 @@ class Training(Scratch):
             with self.assertRaisesRegex(TypeError, f"no argument '{name}'; did you mean {near}"):
                 ringlet.train(**{name: 1})
 
+    def test_rows_in_memory_train_as_a_files(self):
+        rows = [{"anchor": f"A dog runs {n} times.", "positive": f"A cat sleeps “{n}”."} for n in range(40)]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        file = self.folder / "pairs.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+        class Dataset:  # as that of Hugging Face
+            column_names = list(columns)
+
+            def __getitem__(self, name):
+                return columns[name]
+
+        how = dict(model="tiny", batch=8, max_steps=4, save_steps=4, no_progress=True)
+        kinds = {"file": file, "rows": rows, "columns": columns, "dataset": Dataset()}
+        for name, data in kinds.items():
+            result = ringlet.train(data=data, eval=data, output=self.folder / name, **how)
+            self.assertEqual(self.weights(name), self.weights("file"), name)
+        self.assertIn("eval_loss", {key for key in result.metrics})
+        scores = {"sentence1": ["a", "b"] * 8, "sentence2": ["c"] * 16, "label": numpy.array([1, 0] * 8)}
+        both = ringlet.train(data=[file, scores], devices=2, strategy="ddp", output=self.folder / "both", **how)
+        self.assertEqual(both.metrics["step"], 4)
+        resumed = ringlet.train(data=rows, eval=rows, output=self.folder / "rows", resume=True, **how)
+        self.assertEqual(resumed.metrics["step"], 4)
+        for wrong, message in [([{"anchor": "a", "positive": "b"}, {"anchor": "a", "positive": None}], "^data:2: "),
+                               ({"sentence1": ["a"], "sentence2": []}, "different lengths: sentence1 1, sentence2 0"),
+                               ([], "^data: empty: expected at least one row")]:
+            with self.assertRaisesRegex(ValueError, message):
+                ringlet.train(data=wrong, output=self.folder / "wrong", **how)
+
+    def test_hugging_faces_warmup_and_resume_mean_what_they_mean_there(self):
+        how = dict(model="tiny", max_steps=4, batch=4)
+        for name, keywords in {"steps": dict(warmup_steps=2, warmup_ratio=0.0),
+                               "ratio": dict(warmup_steps=0, warmup_ratio=0.5)}.items():
+            ringlet.train(output=self.folder / name, **how, **keywords)
+        self.assertEqual(self.weights("steps"), self.weights("ratio"))
+        with self.assertRaisesRegex(ValueError, "^warmup_ratio 1.0: expected less than 1"):
+            ringlet.train(output=self.folder / "all", warmup_ratio=1.0, **how)
+        with self.assertRaisesRegex(ValueError, "^resume_from_checkpoint out: expected True or False"):
+            ringlet.train(output=self.folder / "path", resume_from_checkpoint="out", **how)
+
     def test_what_it_prints_goes_through_sys_stdout(self):
         for strategy, devices in ("none", 1), ("ddp", 2):
             with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -399,6 +440,15 @@ class Training(Scratch):
                               output=self.folder / strategy, strategy=strategy, devices=devices)
             self.assertRegex(printed.getvalue(), r"(?s)no --data.*step 1/2.*step 2/2.*\n2 steps, mean loss .*; wrote ")
             self.assertNotIn("\r", printed.getvalue())
+        printed = io.StringIO()
+        printed.write = lambda text, write=printed.write: (sys.__stdout__.write(text), write(text))[1]  # a copy
+        with contextlib.redirect_stdout(printed):
+            ringlet.train(model="tiny", max_steps=2, batch=4, output=self.folder / "copied")
+        self.assertEqual(printed.getvalue().count("2 steps, mean loss"), 1)
+        closed = io.StringIO()
+        closed.write = lambda text: closed.close() or 1 / 0
+        with contextlib.redirect_stdout(closed), self.assertWarnsRegex(UserWarning, "did not take .*division by zero"):
+            ringlet.train(model="tiny", max_steps=2, batch=4, output=self.folder / "closed")
         with unittest.mock.patch.dict(sys.modules, ipykernel=None), contextlib.redirect_stdout(io.StringIO()) as printed:
             ringlet.train(self.config("model = 'tiny'\nmax-steps = 2\nbatch = 4\n"), output=self.folder / "notebook")
         self.assertRegex(printed.getvalue(), r"(?s)no --data.*\nstep 1/2.*\rstep 2/2.*\n2 steps, mean loss .*; wrote ")
@@ -412,7 +462,7 @@ class Documentation(Scratch):
         for name in "stsb-train.csv", "stsb-dev.csv":
             (self.folder / name).write_text(rows)
         examples = [text for _, language, text in blocks(ROOT / "docs/python.md") if language == "python"]
-        self.assertEqual(len(examples), 3)
+        self.assertEqual(len(examples), 4)
         for code in examples:
             run = subprocess.run([sys.executable, "-c", code], cwd=self.folder, text=True, capture_output=True)
             self.assertEqual(run.returncode, 0, code + run.stderr)
@@ -446,7 +496,7 @@ class Hub(Scratch):
             def snapshot_download(repository, ignore_patterns):
                 fetched.append(repository)
                 if repository == "nobody/nothing":
-                    raise OSError("no such repository")
+                    raise OSError("no such\nrepository")
                 return str(MODEL)
 
             fake = types.SimpleNamespace(snapshot_download=snapshot_download)
@@ -476,6 +526,12 @@ class Errors(Scratch):
             ringlet.SentenceEncoder(MODEL).encode(["a"], prompt_name="absent")
         with self.assertRaisesRegex(ringlet.Error, "from_dlpack.* dtype of code 0, 16 bits"):
             ringlet.from_dlpack(numpy.zeros(2, "int16"))
+        with self.assertRaisesRegex(TypeError, "^from_dlpack: expected a tensor with __dlpack__, found int"):
+            ringlet.from_dlpack(5)
+        with self.assertRaisesRegex(TypeError, "^encode: expected texts, found int"):
+            ringlet.SentenceEncoder(MODEL).encode(5)
+        with self.assertRaisesRegex(TypeError, "batch and per_device_train_batch_size are the same option; give one"):
+            ringlet.train(batch=8, per_device_train_batch_size=4)
 
 
 if __name__ == "__main__":

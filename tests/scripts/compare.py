@@ -91,7 +91,7 @@ class Strategies(unittest.TestCase):
         self.assertIsNone(left.exception.code)
         self.assertIn("skipped: it has none of --strategy zero1,dp\n", errors.getvalue())
         with contextlib.redirect_stderr(errors), self.assertRaises(SystemExit):
-            compared("step", "--python", "a:plain=python", "--histogram", "x")
+            compared("step", "--python", "a:plain=python", "--bucket", "x")
 
     def test_on_a_cpu_theirs_run_as_installed_and_at_their_best_and_the_kernels_are_named(self):
         text, ran = compared("strategies", "--strategy", "none,ddp")
@@ -125,6 +125,14 @@ class Steps(unittest.TestCase):
         self.assertIn("--compile", theirs)
         self.assertEqual(ours[-4:], ["--device", "cuda", "--idle-steps", "0"])
         self.assertNotIn("AVX", text)
+
+    def test_lengths_reach_every_program_and_flash_attention_the_peer_that_is_to_have_it(self):
+        _, ran = compared("step", "--python", "a:sentence_transformers+bf16+flash=python", "--python", "b:sdpa=python",
+                          "--device", "cuda", "--histogram", "384.json")
+        for command, _ in ran.values():
+            self.assertEqual(command[command.index("--histogram") + 1], "384.json")
+        attention = [command[command.index("--attention") + 1] for command, _ in list(ran.values())[1:]]
+        self.assertEqual(attention, ["flash_attention_2", "sdpa"])
 
     def test_what_fails_is_left_out_and_named_and_a_wrong_variant_is_refused(self):
         text, _ = compared("step", "--python", "a:plain=python", "--python", "b:plain=python", failing=["a:plain"])

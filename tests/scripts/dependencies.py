@@ -31,6 +31,7 @@ class Dependencies(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
             for name, text in {"bin/nvcc": NVCC, "bin/mpic++": MPI, "openblas.pc": PACKAGE.format("openblas"),
+                               "ompi-cxx.pc": PACKAGE.format("ompi-cxx"),
                                "pybind11.pc": PACKAGE.format("pybind11")}.items():
                 (place / name).parent.mkdir(exist_ok=True)
                 (place / name).write_text(text)

@@ -4,16 +4,7 @@
 #include "../device.h"
 #include "../files.h"
 #include "results.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/comm/launch.h"
-#include "ringlet/models/convnet.h"
-#include "ringlet/models/losses/losses.h"
-#include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/train/data/digits.h"
-#include "ringlet/train/data/synthetic.h"
-#include "ringlet/train/evaluators/classification.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
-#include "ringlet/train/trainer.h"
+#include "ringlet/ringlet.h"
 #include "step/graph_device.h"
 
 using namespace ringlet;

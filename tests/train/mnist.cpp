@@ -7,12 +7,8 @@
 #include "../extended.h"
 #include "../files.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/convnet.h"
-#include "ringlet/nn/loss.h"
-#include "ringlet/train/data/digits.h"
-#include "ringlet/train/evaluators/classification.h"
+#include "ringlet/ringlet.h"
 #include "ringlet/train/report/plot.h"
-#include "ringlet/train/trainer.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

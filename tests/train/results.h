@@ -9,14 +9,16 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/nn/module.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet {
 
-/// The values of all parameters, concatenated.
+/// The values of all parameters, concatenated; collective if they are sharded.
 inline std::vector<float> parameter_values(const nn::Module& module) {
   std::vector<float> all;
+  nn::WholeParameters whole(module);
   for (const nn::Parameter& parameter : module.parameters())
-    for (const float value : parameter.tensor().to_vector()) all.push_back(value);
+    for (const float value : whole(parameter).to_vector()) all.push_back(value);
   return all;
 }
 

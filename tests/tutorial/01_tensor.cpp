@@ -34,12 +34,12 @@ TEST_CASE("01 tensor") {
   std::cout << "x * [1, 10, 100] = " << scaled << "\n\n";
   CHECK(scaled[1].to_vector() == std::vector<float>{4, 50, 600});
 
-  // Transposes are arguments of a product, there are no strides to think about.
+  // A transpose is an argument of a product: nothing is copied.
   const Tensor gram = matmul(x, x, {.trans_b = true});  // (2, 3) (2, 3)' -> (2, 2)
   std::cout << "x x' = " << gram << "\n\n";
   CHECK(gram[1][1].item() == 16 + 25 + 36);
 
-  // Every element has a dtype: bf16 is half the memory and eight bits of precision.
+  // Every element has a dtype: f32 is a float, bf16 half its memory, with eight bits of precision.
   const Tensor rounded = tensor({3.14159f}).to(DType::bf16);
   std::cout << "pi in bf16 = " << rounded << "\n\n";
   CHECK(rounded.nbytes() == 2);

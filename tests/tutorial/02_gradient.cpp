@@ -13,7 +13,7 @@ TEST_CASE("02 gradient") {
   // y = x^2 + 3x has the slope 2x + 3.
   const Variable x(tensor({2.f}), /*requires_grad=*/true);
   const Variable y = x * x + x * 3;
-  // The memory as a drawing: `dot -Tsvg` makes a picture of this text.
+  // The memory as a drawing: Graphviz's `dot -Tsvg` makes a picture of it.
   const std::string graph = to_dot(y);
   std::cout << graph;
   CHECK(graph.find("op0 -> op2") != graph.npos);  // x * x is added to x * 3

@@ -17,7 +17,7 @@ struct Network : nn::Layer<Network> {
   std::shared_ptr<nn::Linear> output =
       register_module("output", std::make_shared<nn::Linear>(16, 2));
 
-  Variable forward(const Variable& points) {  // (N, 2) -> (N, 2)
+  Variable forward(const Variable& points) {  // (N, 2) -> (N, 2), a score for each moon
     return (*output)(autograd::tanh((*hidden)(points)));
   }
 };
@@ -61,7 +61,7 @@ TEST_CASE("03 training step") {
   CHECK(first > 0.5f);  // ln 2 = 0.69 is guessing
   CHECK(last < 0.05f);
 
-  const Tensor guesses = argmax(network(Variable(points)).tensor(), -1);  // (N)
+  const Tensor guesses = argmax(network(Variable(points)).tensor(), -1);  // (N), by rows
   const double right = sum(eq(guesses, labels).to(DType::f64)).item<double>();
   std::cout << right / 2 << " % of the points are on the right moon\n";
   CHECK(right >= 198);

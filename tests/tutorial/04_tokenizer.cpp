@@ -1,4 +1,4 @@
-// Lesson 4: a tokenizer by hand. Frequent neighbours become a piece; words are cut greedily.
+// Lesson 4: a tokenizer by hand. Frequent neighbours become a piece; a cut takes the longest.
 #include <doctest/doctest.h>
 
 #include <iostream>

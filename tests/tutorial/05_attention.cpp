@@ -14,17 +14,17 @@ constexpr int kWords = 6, kFeatures = 16, kHeads = 2, kSize = kFeatures / kHeads
 Variable dense(const Variable& x, const nn::Module& layer, const std::string& name) {
   return autograd::linear(x, layer.parameter(name + ".weight"), layer.parameter(name + ".bias"));
 }
+// Each row gets the mean 0 and the variance 1, then a learned scale and offset.
 Variable norm(const Variable& x, const nn::Module& layer, const std::string& name) {
   return autograd::layer_norm(x, layer.parameter(name + ".weight"), layer.parameter(name + ".bias"),
                               1e-5);
 }
 
-// Each token, a row of x, compares its query with the keys of all tokens. It gets the mean of their
-// values, in which a key that is like the query weighs most.
+// x (T, H) has a row for each token. Its query is compared with the keys of all tokens.
 Variable attend(const Variable& x, const nn::Module& layer) {
   const Variable q = dense(x, layer, "q"), k = dense(x, layer, "k"), v = dense(x, layer, "v");
   std::vector<Variable> heads;
-  for (int begin = 0; begin < kFeatures; begin += kSize) {  // each head has columns of its own
+  for (int begin = 0; begin < kFeatures; begin += kSize) {  // a head has a part of the columns
     const auto head = [&](const Variable& all) { return narrow(all, 1, begin, kSize); };
     const Variable scores = matmul(head(q), head(k), {.trans_b = true}) * (1 / std::sqrt(kSize));
     const Variable weights = softmax(scores);  // (T, T), rows that add up to 1
@@ -37,7 +37,7 @@ Variable attend(const Variable& x, const nn::Module& layer) {
 // Attention mixes the tokens, two dense layers change each alone. Both are added to their input.
 Variable layer_by_hand(const Variable& x, const nn::Module& layer) {
   const Variable middle = norm(x + attend(x, layer), layer, "norm");
-  const Variable wide = gelu(dense(middle, layer, "up"));  // (T, 4H)
+  const Variable wide = gelu(dense(middle, layer, "up"));  // (T, 4H); gelu is a smooth ReLU
   return norm(middle + dense(wide, layer, "down"), layer, "last");
 }
 }  // namespace
@@ -49,7 +49,7 @@ TEST_CASE("05 attention") {
                               .intermediate_size = 4 * kFeatures,
                               .initializer_range = 0.5},
                              {"Layer", "q", "k", "v", "out", "norm", "up", "down", "last"});
-  layer.eval();  // without dropout
+  layer.eval();  // without dropout, which zeroes random numbers in training
   const Variable x(normal({kWords, kFeatures}));
   models::PackedBatch sentence;  // one sentence of all tokens
   sentence.cu_seqlens = tensor<std::int32_t>({0, kWords});

@@ -58,7 +58,7 @@ TEST_CASE("06 encoder") {
   // SoftmaxLoss: a classifier over (u, v, |u - v|) that trains the encoder below it. Both sentences
   // of all pairs are contiguous in one batch: there is no padding.
   models::SoftmaxLoss loss(model, /*labels=*/3);
-  train::AdamW optimizer(loss, {.lr = 1e-3, .max_grad_norm = 1});
+  train::AdamW optimizer(loss, {.lr = 1e-3, .max_grad_norm = 1});  // clips longer gradients
   train::Loader loader({std::make_shared<train::TextDataset>(std::move(data))}, tokenizer,
                        {.batch_size = 32});
   std::vector<double> losses;

@@ -12,7 +12,7 @@ void backward_in_buckets(const Layers& layers, const Variable& loss, const comm:
   std::vector<Tensor> gradients[2];
   comm::Work sums[2];
   std::string order, pictures[2];  // a column for each gradient: [ is enqueued, ] is complete
-  std::vector<autograd::HookHandle> hooks;
+  std::vector<autograd::HookHandle> hooks;  // called when a gradient is complete
   for (std::size_t i = 0; i < layers.size(); ++i)
     hooks.push_back(layers[i]->weight.register_ready_hook([&, i] {
       const int bucket = i < 3 ? 1 : 0;

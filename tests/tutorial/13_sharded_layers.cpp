@@ -4,7 +4,6 @@
 #include "in_rank_order.h"
 
 using namespace ringlet;
-
 namespace {
 constexpr std::int64_t kSide = 128, kShard = kSide * kSide / 2;
 
@@ -37,12 +36,13 @@ TEST_CASE("13 sharded layers") {
           gathered = whole.storage();
           world.all_gather(whole, shards[layer], pieces).wait();
           if (world.rank() == 0)
-            std::cout << moment << " of layer " << layer << ": " << 3 * shards[0].nbytes()
-                      << " bytes of shards and " << whole.nbytes() << " of this layer are alive\n";
+            std::cout << moment << " of layer " << layer << " "
+                      << std::string(3 * shards[0].nbytes() / 4096, '.')
+                      << std::string(whole.nbytes() / 4096, '#') << " bytes alive\n";
           const Variable x(inputs[layer], true), weight(whole.view({kSide, kSide}), true);
           return std::tuple(autograd::tanh(autograd::linear(x, weight)), x, weight);
         };  // its results own the layer: it is released with them
-        for (int i = 0; i < 3; ++i) inputs.push_back(std::get<0>(use("forward", i)).tensor());
+        for (int i = 0; i < 3; ++i) inputs.push_back(std::get<0>(use("forward ", i)).tensor());
         Tensor grad = ones(inputs[3].shape());  // the loss is the sum of the outputs
         for (int i = 2; i >= 0; --i) {
           const auto [y, x, weight] = use("backward", i);  // computes y again

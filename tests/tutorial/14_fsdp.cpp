@@ -74,9 +74,9 @@ TEST_CASE("14 FSDP") {
                                        sharded.embedding[0], ", alone ", alone.embedding[0]));
         CHECK(sharded.kept < 0.6 * whole.kept);
         CHECK(sharded.embedding == whole.embedding);  // the same bits as under DDP
-        // A single rank adds the losses of the four pairs in another order: 3 additions, each
-        // rounded once in either run (a division by 4 is exact). For another batch size a GPU also
-        // adds its products in other orders: of at most 512 terms.
+        // A single rank adds the losses of the four pairs in another order. These are 3 additions,
+        // each rounded once in either run; a division by 4 is exact. For another batch size a GPU
+        // also adds its products in other orders: of at most 512 terms.
         const bool on_cpu = default_device().type == DeviceType::cpu;
         const int additions = on_cpu ? 3 : 3 + 511;
         CHECK(std::abs(sharded.first_loss - alone.first_loss) <=

@@ -1,5 +1,5 @@
 // Lesson 15: the communication and memory of each strategy. Sharding saves memory but costs
-// traffic: DDP and ZeRO-1 send 2 (n - 1) / n times the parameters per step, FSDP 3 (n - 1) / n
+// traffic. DDP and ZeRO-1 send 2 (n - 1) / n times the parameters per step, FSDP 3 (n - 1) / n
 // times.
 #include <doctest/doctest.h>
 

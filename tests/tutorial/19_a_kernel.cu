@@ -87,7 +87,8 @@ TEST_CASE("19 a kernel") {
   for (const auto& [name, counters] :
        {std::pair{"coalesced", right.counters}, {"in runs", slow.counters}})
     std::cout << name << ": " << counters.bytes << " bytes requested, "
-              << counters.sectors * emulated::kSectorBytes << " moved, "
+              << counters.sectors * emulated::kSectorBytes << " moved "
+              << std::string(counters.sectors / 256, '#') << ", "
               << counters.bank_passes - counters.least_passes << " bank conflicts, "
               << counters.warp_instructions() << " instructions of warps\n";
   CHECK(right.counters.sectors == right.counters.least_sectors);

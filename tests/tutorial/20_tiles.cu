@@ -44,11 +44,11 @@ static auto run(const char* name, void (*kernel)(const float*, const float*, flo
   kernel<<<dim3(2, 2), dim3(kTile, kTile)>>>(memory, memory + kSize, memory + 2 * kSize);
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
   const emulated::LaunchCounters counters = emulated::take_counters().at(0);
-  cudaMemcpyAsync(m.mutable_bytes(), memory, m.nbytes(), cudaMemcpyDeviceToHost);
-  cudaFree(memory);
+  cudaMemcpyAsync(m.mutable_bytes(), memory, m.nbytes(), cudaMemcpyDeviceToHost), cudaFree(memory);
   CHECK(max(abs(m[2] - matmul(m[0], m[1], {.trans_b = true}))).item() < 1e-4f);  // the library's
   const std::pair found(counters.sectors * 32, counters.bank_passes - counters.least_passes);
-  std::cout << name << ": " << found.first << " bytes moved, " << found.second << " conflicts\n";
+  std::cout << name << ": " << found.first << " bytes moved, " << found.second << " conflicts\n"
+            << std::string(found.first / 81920, '#') << "\n";
   return found;
 }
 

@@ -12,7 +12,6 @@
 
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/core/io/sha256.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/checkpoint/checkpoint_digests.h"
@@ -109,8 +108,12 @@ std::string with_digest(const std::string& text, const std::string& digest) {
 
 std::string state_digest(const nn::Module& module, Optimizer& optimizer, const comm::Group& group) {
   nn::Arena& arena = *module.arena();
-  const std::vector<std::string> ranks =
-      group.all_gather_bytes(digests_here(arena, optimizer, nn::slice_group(module).rank()));
+  const std::string here = digests_here(arena, optimizer, nn::slice_group(module).rank());
+  const std::vector<std::string> sums = group.all_gather_bytes(sha256(here));
+  // The first of several replicas with the same bits sends them.
+  const auto me = sums.begin() + group.rank();
+  const bool sent = std::find(sums.begin(), me, *me) != me;
+  const std::vector<std::string> ranks = group.all_gather_bytes(sent ? "" : here);
   Digests digests;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     if (const auto other = add(digests, ranks[rank])) {
@@ -149,6 +152,7 @@ std::vector<AuditLine> read_audit(const std::filesystem::path& path) {
     one.json = Json::parse(one.text, place);
     one.step = one.json["step"].integer();
     if (lines.size() == 1) interval = one.json["audit_steps"].integer();
+    if (interval < 1) fail_input(place, ": expected audit_steps of at least 1, found ", interval);
     if (lines.size() == 1 || (one.has("state") && one.step % interval == 0)) previous = one.digest;
     begin = end + 1;
   }
@@ -207,13 +211,17 @@ AuditLog::AuditLog(std::filesystem::path path, std::int64_t interval,
     write_file(path, text.substr(0, text.rfind('\n') + 1));  // a killed run may have cut a line off
     for (const AuditLine& line : read_audit(path)) {
       if (kept.empty() && line.text != start.dump())
-        fail_setting("audit_steps", ' ', interval, ": ", path.string(),
-                     " began with another interval or other arguments");
+        fail_setting("audit_steps", ' ', interval, ": ", path.string(), " began with interval ",
+                     line.json["audit_steps"].integer(), ", or with other arguments");
       if (line.step <= step) kept += with_digest(line.text, line.digest) + '\n';
     }
   }
   write_file(path, kept.empty() ? with_digest(start.dump(), sha256(start.dump())) + '\n' : kept);
   *this = AuditLog(std::move(path));
+}
+
+bool AuditLog::has(const char* key) const {
+  return std::ranges::any_of(read_, [&](const AuditLine& line) { return line.has(key); });
 }
 
 bool AuditLog::is_link(const AuditLine& line) const {

@@ -65,6 +65,7 @@ class AuditLog {
   /// Adds the digests of a checkpoint.
   void add_files(std::int64_t step, const std::filesystem::path& checkpoint);
   void add(Json line);
+  bool has(const char* key) const;  // in any line
 
  private:
   bool is_link(const AuditLine& line) const;

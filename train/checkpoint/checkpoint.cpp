@@ -16,6 +16,7 @@
 #include "ringlet/train/checkpoint/checkpoint_digests.h"
 #include "ringlet/train/checkpoint/checkpoint_state.h"
 #include "ringlet/train/checkpoint/checkpoint_writers.h"
+#include "ringlet/train/data/draws.h"
 
 namespace ringlet::train {
 namespace {
@@ -23,23 +24,17 @@ namespace {
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kMoments = "optimizer.safetensors";
 
-std::uint64_t mixed(std::uint64_t x) {  // SplitMix64's
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31);
-}
-
 /// The digest of elements `at`, `at` + 1, … of a parameter. Digests are added: each rank computes
 /// those of its parts.
 std::uint64_t digest_of(const std::string& name, std::int64_t at, const Tensor& part) {
-  std::uint64_t seed = 0, sum = 0;
-  for (const char letter : name) seed = mixed(seed + static_cast<unsigned char>(letter));
+  const std::uint64_t seed = hash_text(name);
+  std::uint64_t sum = 0;
   const Tensor here = part.to(Device{});
   const std::size_t size = itemsize(here.dtype());
   for (std::int64_t i = 0; i < here.numel(); ++i) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, here.bytes() + static_cast<std::size_t>(i) * size, size);
-    sum += mixed(mixed(seed + static_cast<std::uint64_t>(at + i)) ^ bits);
+    sum += mix64(seed + static_cast<std::uint64_t>(at + i), bits);
   }
   return sum;
 }

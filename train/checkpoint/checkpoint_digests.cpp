@@ -2,7 +2,6 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/core/io/sha256.h"
 
 namespace ringlet::train::checkpoint {
 namespace {

@@ -2,7 +2,7 @@
 #include <map>
 #include <string>
 
-#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/atomic_folder.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/checkpoint/checkpoint.h"

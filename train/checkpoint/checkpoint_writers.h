@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/nn/sharding.h"
@@ -41,10 +42,9 @@ class Writers {
   /// The sum of every rank's number.
   std::uint64_t sum(std::uint64_t mine) const {
     const auto over = [&](const comm::Group& group) {
-      std::uint64_t sum = 0;
-      for (const std::string& each : group.all_gather_bytes(std::to_string(mine)))
-        sum += std::stoull(each);
-      mine = sum;
+      const auto all = comm::all_gather_values(group, std::vector{mine});
+      mine = 0;
+      for (const std::vector<std::uint64_t>& each : all) mine += each.front();
     };
     if (sharding_) over(sharding_->world());
     over(slices_);

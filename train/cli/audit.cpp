@@ -8,12 +8,11 @@
 
 #include "ringlet/core/io/atomic_folder.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/core/io/sha256.h"
 #include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/train_rank.h"
-#include "ringlet/train/data/permutation.h"
+#include "ringlet/train/data/draws.h"
 
 namespace ringlet::cli {
 namespace {
@@ -36,6 +35,8 @@ const AuditLine* last_with(const std::vector<AuditLine>& lines, const char* key)
 
 void check_model(const fs::path& run, const std::vector<AuditLine>& lines) {
   const AuditLine* const line = last_with(lines, "model");
+  if (line == nullptr && path_exists(run / kWeights))
+    fail_input((run / kWeights).string(), ": no line of ", train::kAudit, " has its digest");
   if (line == nullptr || line->step < last_with(lines, "state")->step) return;  // an older one's
   const std::string found = sha256(MappedFile(run / kWeights).text());
   if (found != line->text_of("model"))
@@ -107,9 +108,14 @@ void audit(const AuditOptions& options) {
         if (one < step) begin = std::max(begin, one);
       replays[begin] = step;
     }
-    for (const auto& [begin, end] : replays) replay(run, lines, begin, end);
-    fmt::print("{}: {} lines and {} checkpoints are as recorded; digest {}\n", run.string(),
-               lines.size(), checkpoints.size(), last_with(lines, "state")->digest);
+    std::int64_t steps = 0;
+    for (const auto& [begin, end] : replays) {
+      replay(run, lines, begin, end);
+      steps += end - begin;
+    }
+    fmt::print("{}: {} lines, {} checkpoints and {} replayed steps are as recorded; digest {}\n",
+               run.string(), lines.size(), checkpoints.size(), steps,
+               last_with(lines, "state")->digest);
   } catch (const InputError& error) {
     throw Error(error.what());  // the run's, not the user's
   }

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "ringlet/comm/environment.h"
-#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 
 namespace ringlet::cli {

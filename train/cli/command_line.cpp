@@ -1,15 +1,15 @@
-// The only unit that knows CLI11: it splits a command line into options and their texts, and prints
-// the help.
+// The only unit that knows CLI11 and toml++. It splits a command line, or a file of options, into
+// options and their texts, and prints the help.
 #include <fmt/core.h>
+#include <toml++/toml.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <span>
 
-#include "ringlet/core/base/nearest.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/cli/command.h"
-#include "ringlet/train/cli/config_file.h"
 
 namespace ringlet::cli {
 namespace {
@@ -20,12 +20,19 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
+/// All long names, without dashes.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
 /// The unknown argument, with the option or subcommand that was perhaps meant.
 std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
   std::vector<std::string> known;
   if (is_option(unknown)) {
-    for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    for (const std::string& name : option_names(app)) known.push_back("--" + name);
   } else {
     for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; }))
       known.push_back(subcommand->get_name());
@@ -54,9 +61,60 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     const bool is_command = lacks_command || option == unknown.end();
     return describe_unknown(*parsed, is_command ? unknown.front() : *option);
   }
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_expected_max() == 1 && option->count() > 1)
+      return fmt::format("{}: given {} times, perhaps by another of its names; expected one value",
+                         option->get_name(), option->count());
   if (command.get_require_subcommand_min() > 0)
     return fmt::format("expected a command; {} --help lists them", full_name(command));
   return error.what();
+}
+
+/// A line `name = value` of a file of options.
+struct Setting {
+  std::string name;   // an option's long name, without dashes
+  std::string value;  // as on the command line
+  int line = 0;       // from 1
+};
+
+int line_of(const toml::source_region& region) { return static_cast<int>(region.begin.line); }
+
+/// As on the command line.
+std::string text_of(const toml::node& node, const std::string& file) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  fail_input(file, ":", line_of(node.source()),
+             ": expected a string in quotes, a number, true or false");
+}
+
+/// The settings of a file by line; an array is several of one name. The file is TOML without
+/// tables. Values are strings in quotes, numbers, true, false and arrays of them. Wrong files are
+/// InputError, with the line.
+std::vector<Setting> read_settings(const std::string& file) {
+  std::vector<Setting> settings;
+  try {
+    const std::string text = read_file(file);
+    check_kind(text, file);
+    const toml::table table = toml::parse(text);
+    for (const auto& [key, node] : table) {
+      const int line = line_of(key.source());
+      if (const auto* array = node.as_array()) {
+        if (array->empty()) fail_input(file, ":", line, ": expected a value in the array");
+        for (const toml::node& element : *array)
+          settings.push_back(
+              {std::string(key.str()), text_of(element, file), line_of(element.source())});
+      } else {
+        settings.push_back({std::string(key.str()), text_of(node, file), line});
+      }
+    }
+  } catch (const toml::parse_error& error) {
+    fail_input(file, ":", line_of(error.source()), ": ", shown(error.description(), 200),
+               "; a value is a text in quotes, a number, true or false");
+  }
+  std::ranges::stable_sort(settings, {}, &Setting::line);
+  return settings;
 }
 
 /// Adds a file's settings to the options that the command line left out.
@@ -66,8 +124,8 @@ void apply_file(const std::string& file, Command& command, CLI::App& app) {
     const auto option = std::ranges::find_if(
         command.options, [&](const Option& one) { return one.is_named("--" + setting.name); });
     if (option == command.options.end()) {
-      std::vector<std::string> known;
-      for (const Option& one : command.options) known.push_back(one.name().substr(2));
+      std::vector<std::string> known = option_names(app);
+      std::erase(known, "config");  // no file names another
       const std::vector<std::string> near = nearest(setting.name, known);
       fail_input(place, "unknown option ", quote(setting.name),
                  near.empty() ? "" : "; did you mean " + near.front() + "?");
@@ -99,7 +157,6 @@ void build(CLI::App& app, Command& command) {
   for (const Option& option : command.options) {
     CLI::Option* const added = app.get_option(option.name());
     for (const std::string& other : option.excludes) added->excludes(app.get_option(other));
-    if (!option.needs.empty()) added->needs(app.get_option(option.needs));
   }
   if (command.takes_config)
     app.add_option_function<std::string>(
@@ -123,8 +180,11 @@ void set_values(const CLI::App& app, Command& command) {
         fail_input(one.place, option.name(), ": ", error.what());
       }
   }
-  for (const Option& option : command.options)
+  for (const Option& option : command.options) {
     if (option.required && option.given.empty()) fail_input(option.name(), " is required");
+    if (!option.given.empty() && !option.needs.empty() && command.find(option.needs)->given.empty())
+      fail_input(option.name(), " requires ", option.needs);
+  }
 }
 
 /// Runs the command. An error about an option has its place in a file.

@@ -83,11 +83,6 @@ void print_summary(const EncodeOptions& options, std::size_t texts, std::int64_t
              options.output.string(), train::format_count(rate));
 }
 
-void check_output(const EncodeOptions& options) {
-  check_output_file("--output", options.output);
-  check_not_input("--output", options.output, "INPUT", options.input);
-}
-
 /// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.
 void encode(const EncodeOptions& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
@@ -144,7 +139,8 @@ void add_encode(Command& program) {
     is_jsonl(options->output);  // or it is refused
     comm::run_from_env(
         [&](const comm::Group& world) {
-          if (world.rank() == 0) check_output(*options);
+          if (world.rank() == 0)
+            check_output_file("--output", options->output, {{"INPUT", options->input}});
           encode(*options, world);
         },
         launched_options(options->timeout));

@@ -9,12 +9,12 @@
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/read_options.h"
+#include "ringlet/train/cli/texts.h"
 #include "ringlet/train/cli/trained_head.h"
-#include "ringlet/train/data/kept_input.h"
-#include "ringlet/train/evaluators/mse_evaluator.h"
-#include "ringlet/train/evaluators/search/embedding_cache.h"
+#include "ringlet/train/data/bytes.h"
+#include "ringlet/train/evaluators/embedding_evaluators.h"
+#include "ringlet/train/evaluators/encode_together.h"
 
 namespace ringlet::cli {
 namespace {
@@ -91,8 +91,7 @@ void print(const EvaluateOptions& options, const EvaluationData& data,
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("{} {} of {}\n", data.rows, data.unit,
-             options.data == "-" ? train::kStandardInput : options.data);
+  fmt::print("{} {} of {}\n", data.rows, data.unit, train::input_name(options.data));
   std::size_t width = 20;
   for (const auto& metric : report.metrics()) width = std::max(width, metric.first.size());
   for (const auto& [name, value] : report.metrics())

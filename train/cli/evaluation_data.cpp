@@ -3,15 +3,11 @@
 #include <fmt/ranges.h>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/data/reranking.h"
 #include "ringlet/train/data/retrieval.h"
 #include "ringlet/train/data/rows.h"
-#include "ringlet/train/evaluators/binary_classification_evaluator.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/evaluators/classification.h"
+#include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
-#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
-#include "ringlet/train/evaluators/reranking_evaluator.h"
-#include "ringlet/train/evaluators/triplet_evaluator.h"
 
 namespace ringlet::cli {
 namespace {
@@ -21,45 +17,51 @@ using train::TextDataset;
 
 std::string place(const EvaluationSource& source) { return source.option + ' ' + source.file; }
 
-/// Without a kind the rows have no evaluator.
-std::optional<EvaluatorKind> kind_of_rows(const TextDataset& data, int classes) {
-  if (data.columns().size() == 3) return EvaluatorKind::triplet;
-  if (data.columns().size() != 2) return std::nullopt;
-  if (data.target() == Target::score) return EvaluatorKind::similarity;
-  if (data.target() == Target::label)
-    return classes > 0 ? EvaluatorKind::accuracy : EvaluatorKind::binary;
-  return std::nullopt;
+template <class Evaluator>
+std::shared_ptr<const train::Evaluator> of_rows(const TextDataset& rows,
+                                                const train::SimilarityOptions& options) {
+  return std::make_shared<Evaluator>(rows, options);
 }
 
-EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, EvaluatorKind kind,
-                         const std::string& name,
-                         const std::vector<train::Similarity>& similarities) {
-  EvaluationData data{.name = name,
-                      .dataset = dataset,
-                      .rows = dataset->size(),
-                      .unit = "pairs",
-                      .reports = {dataset->report()}};
-  switch (kind) {
-    case EvaluatorKind::similarity:
-      data.evaluator = std::make_shared<train::EmbeddingSimilarityEvaluator>(
-          *dataset, train::EmbeddingSimilarityEvaluator::Options{name, similarities});
-      break;
-    case EvaluatorKind::binary:
-      data.evaluator = std::make_shared<train::BinaryClassificationEvaluator>(
-          *dataset, train::BinaryClassificationEvaluator::Options{name, similarities});
-      break;
-    case EvaluatorKind::triplet:
-      data.unit = "triplets";
-      data.evaluator = std::make_shared<train::TripletEvaluator>(
-          *dataset, train::TripletEvaluator::Options{name, similarities});
-      break;
-    case EvaluatorKind::accuracy:
-      data.label_accuracy = true;
-      break;
-    default:
-      break;
-  }
-  return data;
+/// An evaluator of rows: by default the first that fits their columns.
+struct KindOfRows {
+  EvaluatorKind kind;
+  std::size_t columns;
+  std::optional<Target> target;  // none: any
+  const char* unit;
+  decltype(&of_rows<train::TripletEvaluator>)
+      make;  // null: by set_classifier, where there are classes
+};
+constexpr KindOfRows kKindsOfRows[] = {
+    {EvaluatorKind::triplet, 3, {}, "triplets", of_rows<train::TripletEvaluator>},
+    {EvaluatorKind::similarity, 2, Target::score, "pairs",
+     of_rows<train::EmbeddingSimilarityEvaluator>},
+    {EvaluatorKind::accuracy, 2, Target::label, "pairs", nullptr},
+    {EvaluatorKind::binary, 2, Target::label, "pairs",
+     of_rows<train::BinaryClassificationEvaluator>},
+};
+
+/// Null if the rows have no evaluator.
+const KindOfRows* kind_of_rows(const TextDataset& data, const std::optional<EvaluatorKind>& chosen,
+                               int classes) {
+  for (const KindOfRows& one : kKindsOfRows)
+    if (chosen
+            ? one.kind == chosen
+            : one.columns == data.columns().size() &&
+                  one.target.value_or(data.target()) == data.target() && (one.make || classes > 0))
+      return &one;
+  return nullptr;
+}
+
+EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, const KindOfRows& kind,
+                         const train::SimilarityOptions& options) {
+  return {.name = options.name,
+          .dataset = dataset,
+          .evaluator = kind.make ? kind.make(*dataset, options) : nullptr,
+          .rows = dataset->size(),
+          .unit = kind.unit,
+          .label_accuracy = kind.make == nullptr,
+          .reports = {dataset->report()}};
 }
 
 EvaluationData retrieval_data(const EvaluationSource& source, const std::string& name) {
@@ -133,7 +135,7 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
   if (of_file == EvaluatorKind::retrieval) return retrieval_data(source, name);
   if (of_file == EvaluatorKind::reranking) return reranking_data(source, name);
   const auto dataset = std::make_shared<const TextDataset>(source.read(source.file));
-  const auto kind = source.kind ? source.kind : kind_of_rows(*dataset, source.classes);
+  const KindOfRows* const kind = kind_of_rows(*dataset, source.kind, source.classes);
   if (!kind && source.has_loss && source.has_loss(*dataset))
     return {.name = name,
             .dataset = dataset,
@@ -145,15 +147,15 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
                ": expected pairs of sentences with scores or labels, triplets, relevant pairs "
                "(query-id, corpus-id, score), or a query with positive and negative texts; found ",
                fmt::format("{}", fmt::join(dataset->columns(), ", ")));
-  if (kind == EvaluatorKind::similarity && dataset->size() < 2)
+  if (kind->kind == EvaluatorKind::similarity && dataset->size() < 2)
     fail_input(place(source), ": expected at least two rows");
-  if (kind == EvaluatorKind::accuracy) check_classes(source, *dataset);
-  return rows_data(dataset, *kind, name, source.similarities);
+  if (kind->kind == EvaluatorKind::accuracy) check_classes(source, *dataset);
+  return rows_data(dataset, *kind, {name, source.similarities});
 }
 
 EvaluationData evaluation_data(std::shared_ptr<const TextDataset> dataset,
                                const std::string& name) {
-  return rows_data(dataset, *kind_of_rows(*dataset, /*classes=*/1), name, {});
+  return rows_data(dataset, *kind_of_rows(*dataset, {}, /*classes=*/1), {name, {}});
 }
 
 }  // namespace ringlet::cli

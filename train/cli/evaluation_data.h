@@ -10,7 +10,7 @@
 #include "ringlet/core/base/names.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/train/data/dataset.h"
-#include "ringlet/train/data/split_filter.h"
+#include "ringlet/train/data/rows.h"
 #include "ringlet/train/evaluators/evaluator.h"
 #include "ringlet/train/evaluators/search/similarity.h"
 

@@ -7,7 +7,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/models/hub_cache.h"
+#include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/schedule_pictures.h"
@@ -103,8 +103,7 @@ void explain_sharding(const ShardingOptions& options) {
       "MB of a rank  sent in a step                  kept\n"
       "strategy      gradients  parameters      all  parameters  gradients  optimizer  whole "
       "units      all\n");
-  for (const train::Strategy strategy : {train::Strategy::ddp, train::Strategy::zero1,
-                                         train::Strategy::zero2, train::Strategy::fsdp}) {
+  for (const train::Strategy strategy : train::kStrategiesOfRanks) {
     const train::StepTraffic sent = most_traffic(strategy, *model, options.ranks);
     const train::MemoryNeed kept = train::memory_need(strategy, *model, options.ranks, kMoments);
     fmt::print("{:<12}  {:>9}  {:>10}  {:>7}  {:>10}  {:>9}  {:>9}  {:>11}  {:>7}\n",
@@ -112,6 +111,15 @@ void explain_sharding(const ShardingOptions& options) {
                megabytes(sent.total()), megabytes(kept.parameters), megabytes(kept.gradients),
                megabytes(kept.state), megabytes(kept.whole), megabytes(kept.total()));
   }
+  const auto of_shards = [&](int moments) {
+    return megabytes(
+        train::memory_need(train::Strategy::fsdp, *model, options.ranks, moments).state);
+  };
+  if (options.ranks > 1)
+    fmt::print(
+        "\n--redundancy 1 sends {} MB more under zero1, zero2 and fsdp, and keeps up to {} MB "
+        "more.\n",
+        of_shards(1 + kMoments), of_shards(train::moments_of_copies(kMoments)));
   fmt::print(
       "\nOne batch a step. Activations and the loss's own parameters are not counted. On CPUs "
       "only the rows\nof the word embeddings that a batch uses are sent, if they are fewer.\n");
@@ -180,9 +188,7 @@ void add_explain(Command& program) {
   add_ring(command);
   add_tree(command);
   add_pipeline(command);
-  for (const train::Strategy strategy : {train::Strategy::ddp, train::Strategy::zero1,
-                                         train::Strategy::zero2, train::Strategy::fsdp})
-    add_sharding(command, strategy);
+  for (const train::Strategy strategy : train::kStrategiesOfRanks) add_sharding(command, strategy);
   add_tensor(command);
 }
 

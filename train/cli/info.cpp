@@ -9,7 +9,6 @@
 #include <CLI/Version.hpp>
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "ringlet/models/losses/losses.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/names.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/train/cli/command.h"
 
 namespace ringlet::cli {
@@ -43,48 +45,58 @@ Loss margin(const SentenceEncoder& encoder, const LossOptions& options, int) {
                                                         options.margin.value_or(usual.margin)});
 }
 
-/// Options of a loss: --negatives; --scale; --margin and --distance.
-enum Has : unsigned { kRows = 1, kScale = 2, kMargin = 4 };
-
-/// A loss's making, data and options.
-struct Rule {
-  Loss (*make)(const SentenceEncoder&, const LossOptions&, int classes);
-  std::size_t fewest, most;  // text columns
-  std::vector<Target> targets;
-  const char* needs;
-  unsigned has = 0;
-  std::optional<BatchSampler> sampler = {};
-};
-
-const Rule& rule_of(LossKind kind) {
+const std::array<LossKind, 11>& table() {
   using namespace models;
   using enum Target;
   constexpr std::size_t kMost = train::kMaxColumns;
   constexpr auto kDistinct = BatchSampler::no_duplicates, kGrouped = BatchSampler::group_by_label;
-  constexpr const char* kScored = "a pair of sentences and a score";
   constexpr const char* kGraded = "a pair of sentences and a score or label";
-  constexpr const char* kBinary = "a pair of sentences and a label, 0 or 1";
   constexpr const char* kRanked = "an anchor and a positive without label or score";
   constexpr const char* kTriplet = "an anchor, a positive and a negative";
-  constexpr const char* kClass = "a sentence and a label";
-  // In the order of LossKind.
-  static const std::array<Rule, kLosses.all.size()> kRules{{
-      {softmax, 2, 2, {label}, "a pair of sentences and a label"},
-      {plain<CosineSimilarityLoss>, 2, 2, {score}, kScored},
-      {scaled<CoSENTLoss>, 2, 2, {score, label}, kGraded, kRows | kScale},
-      {scaled<AnglELoss>, 2, 2, {score, label}, kGraded, kRows | kScale},
-      {ranking<false>, 2, kMost, {none}, kRanked, kRows | kScale, kDistinct},
-      {ranking<true>, 2, kMost, {none}, kRanked, kRows | kScale, kDistinct},
-      {margin<TripletLoss>, 3, 3, {none}, kTriplet, kMargin},
-      {margin<ContrastiveLoss>, 2, 2, {score, label}, kGraded, kMargin},
-      {margin<OnlineContrastiveLoss>, 2, 2, {label}, kBinary, kRows | kMargin},
-      {margin<BatchHardTripletLoss>, 1, 1, {label}, kClass, kRows | kMargin, kGrouped},
-      {plain<MSELoss>, 1, kMost, {none}, "sentences without label or score"},
+  constexpr const char* kEither = "a pair of sentences and a label, 0 or 1";
+  constexpr const char* kOne = "a sentence and a label";
+  constexpr unsigned kClass = kClassifier | kWhole, kDistilled = kTeacher | kWhole,
+                     kPairs = kMargin | kBinary, kHard = kRows | kMargin | kNoManhattan;
+  static const std::array<LossKind, 11> kTable{{
+      {"softmax", softmax, 2, 2, {label}, "a pair of sentences and a label", kClass},
+      {"cosine", plain<CosineSimilarityLoss>, 2, 2, {score}, "a pair of sentences and a score"},
+      {"cosent", scaled<CoSENTLoss>, 2, 2, {score, label}, kGraded, kRows | kScale},
+      {"angle", scaled<AnglELoss>, 2, 2, {score, label}, kGraded, kRows | kScale},
+      {"mnrl", ranking<false>, 2, kMost, {none}, kRanked, kRows | kScale, kDistinct},
+      {"symmetric", ranking<true>, 2, kMost, {none}, kRanked, kRows | kScale, kDistinct},
+      {"triplet", margin<TripletLoss>, 3, 3, {none}, kTriplet, kMargin},
+      {"contrastive", margin<ContrastiveLoss>, 2, 2, {score, label}, kGraded, kPairs},
+      {"online_contrastive", margin<OnlineContrastiveLoss>, 2, 2, {label}, kEither, kRows | kPairs},
+      {"batch_hard", margin<BatchHardTripletLoss>, 1, 1, {label}, kOne, kHard, kGrouped},
+      {"mse", plain<MSELoss>, 1, kMost, {none}, "sentences without label or score", kDistilled},
   }};
-  return kRules[static_cast<std::size_t>(kind)];
+  return kTable;
+}
+
+/// The first of the losses with a trait; null if none has it.
+const LossKind* first_with(const std::vector<const LossKind*>& losses, LossTraits trait) {
+  const auto found =
+      std::ranges::find_if(losses, [=](const LossKind* one) { return one->traits & trait; });
+  return found == losses.end() ? nullptr : *found;
 }
 
 }  // namespace
+
+std::string loss_names() {
+  std::vector<std::string_view> names;
+  for (const LossKind& loss : table()) names.push_back(loss.name);
+  return list_names(names);
+}
+
+const LossKind* find_loss(std::string_view name) {
+  const auto* const found = std::ranges::find(table(), name, &LossKind::name);
+  return found == table().end() ? nullptr : found;
+}
+
+const LossKind& parse_loss(std::string_view name) {
+  if (const LossKind* const found = find_loss(name)) return *found;
+  fail_input("unknown loss ", quote(name), "; expected ", loss_names());
+}
 
 void add_loss_options(Command& command, LossOptions& options) {
   command.add("--negatives", options.negatives, models::kNegatives,
@@ -100,63 +112,52 @@ void add_loss_options(Command& command, LossOptions& options) {
                    "Train the first values of each embedding, too: for example 384,128,32");
 }
 
-void check_loss_options(const LossOptions& options, const std::vector<LossKind>& losses) {
-  const auto check = [&](const char* option, bool set, Has has) {
-    if (set && std::ranges::none_of(losses, [&](LossKind kind) { return rule_of(kind).has & has; }))
-      fail_input(option, ": no loss of this run has it");
+void check_loss_options(const LossOptions& options, const std::vector<const LossKind*>& losses) {
+  const auto check = [&](const char* option, bool set, LossTraits trait) {
+    if (set && !first_with(losses, trait)) fail_input(option, ": no loss of this run has it");
   };
   check("--negatives", options.negatives.has_value(), kRows);
   check("--scale", options.scale.has_value(), kScale);
   check("--margin", options.margin.has_value(), kMargin);
   check("--distance", options.distance.has_value(), kMargin);
-  for (const LossKind whole : {LossKind::softmax, LossKind::mse})
-    if (!options.matryoshka_dims.empty() && std::ranges::find(losses, whole) != losses.end())
-      fail_input("--matryoshka-dims: ", kLosses(whole),
-                 " needs whole embeddings; expected other losses");
-  if (options.distance == models::Distance::manhattan &&
-      std::ranges::find(losses, LossKind::batch_hard) != losses.end())
-    fail_input("--distance manhattan: batch_hard has euclidean and cosine");
+  const LossKind* const whole = first_with(losses, kWhole);
+  if (whole && !options.matryoshka_dims.empty())
+    fail_input("--matryoshka-dims: ", whole->name,
+               " needs whole embeddings; expected other losses");
+  const LossKind* const without = first_with(losses, kNoManhattan);
+  if (without && options.distance == models::Distance::manhattan)
+    fail_input("--distance manhattan: ", without->name, " has euclidean and cosine");
 }
 
-LossKind deduce_loss(const TextDataset& data, const std::string& where) {
+const LossKind& deduce_loss(const TextDataset& data, const std::string& where) {
   if (data.columns().size() < 2)
     fail_input(where,
                ": expected two or more columns of text, found one; one with labels is for "
                "the loss batch_hard");
-  switch (data.target()) {
-    case Target::label:
-      return LossKind::softmax;
-    case Target::score:
-      return LossKind::cosine;
-    case Target::none:
-    case Target::embedding:
-      break;
-  }
-  return LossKind::mnrl;
+  const Target target = data.target();
+  return parse_loss(target == Target::label   ? "softmax"
+                    : target == Target::score ? "cosine"
+                                              : "mnrl");
 }
 
-void check_suits(const TextDataset& data, LossKind loss, const std::string& where) {
-  const Rule& rule = rule_of(loss);
+void check_suits(const TextDataset& data, const LossKind& loss, const std::string& where) {
   const std::size_t columns = data.columns().size();
-  if (columns < rule.fewest || columns > rule.most ||
-      std::ranges::find(rule.targets, data.target()) == rule.targets.end())
-    fail_input(where, ": loss ", kLosses(loss), " needs ", rule.needs);
-  if (loss != LossKind::contrastive && loss != LossKind::online_contrastive) return;
+  if (columns < loss.fewest || columns > loss.most ||
+      std::ranges::find(loss.targets, data.target()) == loss.targets.end())
+    fail_input(where, ": loss ", loss.name, " needs ", loss.needs);
+  if (!(loss.traits & kBinary)) return;
   if (data.num_labels() > 2)
-    fail_input(where, ": loss ", kLosses(loss), " needs labels 0 and 1, found ",
-               data.num_labels() - 1);
+    fail_input(where, ": loss ", loss.name, " needs labels 0 and 1, found ", data.num_labels() - 1);
   if (data.target() != Target::score) return;
   for (std::size_t row = 0; row < data.size(); ++row)
     if (data.score(row) < 0)
-      fail_input(where, ": loss ", kLosses(loss), " needs scores from 0 to 1, found ",
-                 data.score(row), " in row ", row + 1);
+      fail_input(where, ": loss ", loss.name, " needs scores from 0 to 1, found ", data.score(row),
+                 " in row ", row + 1);
 }
 
-std::optional<BatchSampler> sampler_of(LossKind loss) { return rule_of(loss).sampler; }
-
-Loss make_loss(LossKind kind, const LossOptions& options, const SentenceEncoder& encoder,
+Loss make_loss(const LossKind& kind, const LossOptions& options, const SentenceEncoder& encoder,
                int classes) {
-  const Loss loss = rule_of(kind).make(encoder, options, classes);
+  const Loss loss = kind.make(encoder, options, classes);
   if (options.negatives) loss->set_negatives(*options.negatives);
   if (options.matryoshka_dims.empty()) return loss;
   return of_option("--matryoshka-dims", [&] {

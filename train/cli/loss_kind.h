@@ -1,9 +1,10 @@
-// The losses of `ringlet train` by name: their columns, their options, and their making.
+// The losses of `ringlet train`: one table of their names, columns, options and making.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringlet/models/losses/losses.h"
@@ -14,24 +15,6 @@ namespace ringlet::cli {
 
 class Command;
 
-enum class LossKind {
-  softmax,
-  cosine,
-  cosent,
-  angle,
-  mnrl,
-  symmetric,
-  triplet,
-  contrastive,
-  online_contrastive,
-  batch_hard,
-  mse
-};
-inline constexpr EnumNames<LossKind, 11> kLosses{
-    "loss",
-    {"softmax", "cosine", "cosent", "angle", "mnrl", "symmetric", "triplet", "contrastive",
-     "online_contrastive", "batch_hard", "mse"}};
-
 /// Options of losses that have them; unset: the loss's default.
 struct LossOptions {
   std::optional<double> scale, margin;
@@ -40,20 +23,49 @@ struct LossOptions {
   std::vector<std::int64_t> matryoshka_dims;  // empty: whole embeddings
 };
 
+enum LossTraits : unsigned {
+  kRows = 1,           // has --negatives
+  kScale = 2,          // has --scale
+  kMargin = 4,         // has --margin and --distance
+  kWhole = 8,          // needs whole embeddings
+  kClassifier = 16,    // trains a classifier of the labels
+  kTeacher = 32,       // needs --teacher
+  kBinary = 64,        // needs labels 0 and 1, or scores from 0 to 1
+  kNoManhattan = 128,  // has no such distance
+};
+
+/// A row of the table.
+struct LossKind {
+  using Make = std::shared_ptr<models::EmbeddingLoss>(const models::SentenceEncoder& encoder,
+                                                      const LossOptions& options, int classes);
+  std::string_view name;
+  Make* make;
+  std::size_t fewest, most;  // text columns
+  std::vector<train::Target> targets;
+  const char* needs;  // in messages: "a pair of sentences and a label"
+  unsigned traits = 0;
+  std::optional<train::BatchSampler> sampler = {};  // that it needs; none for any
+};
+
+/// "softmax, cosine, … or mse"
+std::string loss_names();
+/// Null if no loss has this name.
+const LossKind* find_loss(std::string_view name);
+/// InputError if no loss has this name.
+const LossKind& parse_loss(std::string_view name);
+
 void add_loss_options(Command& command, LossOptions& options);
 
 /// InputError for an option that none of the losses has.
-void check_loss_options(const LossOptions& options, const std::vector<LossKind>& losses);
+void check_loss_options(const LossOptions& options, const std::vector<const LossKind*>& losses);
 
 /// The loss that the columns call for; `where` names the file in errors.
-LossKind deduce_loss(const train::TextDataset& data, const std::string& where);
+const LossKind& deduce_loss(const train::TextDataset& data, const std::string& where);
 /// InputError unless the data set has the loss's columns.
-void check_suits(const train::TextDataset& data, LossKind loss, const std::string& where);
-/// The sampler that the loss needs; none for any.
-std::optional<train::BatchSampler> sampler_of(LossKind loss);
+void check_suits(const train::TextDataset& data, const LossKind& loss, const std::string& where);
 
-/// `classes`: of softmax.
-std::shared_ptr<models::EmbeddingLoss> make_loss(LossKind kind, const LossOptions& options,
+/// `classes`: of a classifier.
+std::shared_ptr<models::EmbeddingLoss> make_loss(const LossKind& kind, const LossOptions& options,
                                                  const models::SentenceEncoder& encoder,
                                                  int classes);
 

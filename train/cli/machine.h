@@ -1,14 +1,35 @@
-// The machine of measurements, for `ringlet info --json` and the benches' reports.
+// The machine of measurements, for `ringlet info --json` and the benches' reports: its devices, and
+// whether copies between them arrive as they were sent, and how fast.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/io/json.h"
+#include "ringlet/core/tensor/tensor.h"
 #include "ringlet/cuda/info.h"
-#include "ringlet/train/cli/links.h"
 
 namespace ringlet::cli {
+
+struct Link {
+  Device from, to;
+  bool right = false;
+  double bytes_per_second = 0;  // the best of a few copies
+  std::string error;            // what went wrong instead of a copy
+};
+
+using Copy = std::function<void(Tensor& to, const Tensor& from)>;
+
+/// Copies `numel` numbers that tell their places, and compares what has arrived.
+Link check_link(
+    Device from, Device to, std::int64_t numel = std::int64_t{1} << 24,
+    const Copy& copy = [](Tensor& target, const Tensor& source) { target.copy_(source); });
+
+/// From the host to every device of the type and back, and between any two of them; none where
+/// there is no such device.
+std::vector<Link> check_links(DeviceType type);
 
 /// The commit of this build's source tree, with "-dirty" if it had other changes; "unknown" without
 /// git.

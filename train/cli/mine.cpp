@@ -9,11 +9,10 @@
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/data/row_writer.h"
+#include "ringlet/train/data/csv.h"
 #include "ringlet/train/evaluators/search/hard_negatives.h"
 
 namespace ringlet::cli {
@@ -30,30 +29,6 @@ inline constexpr EnumNames<OutputFormat, 3> kOutputFormats{"output format",
 struct MinedFormat {
   OutputFormat format = OutputFormat::triplet;
   bool scores = false;  // a last column with the similarities; in pairs it replaces the label
-};
-
-class MinedRows {
- public:
-  /// `texts` must outlive it.
-  MinedRows(const std::filesystem::path& file, const MinedFormat& format,
-            std::int64_t num_negatives, const train::MiningTexts& texts);
-
-  void write(std::size_t anchor, const train::MinedAnchor& found);
-  void commit() { rows_.commit(); }
-  std::int64_t written() const { return written_; }
-
- private:
-  const std::string& document(std::int64_t row) const;
-  void add(const Json& row);
-  void write_row(std::size_t anchor, std::size_t positive, const train::MinedAnchor& found,
-                 std::span<const train::Hit> negatives);
-  void write_pairs(std::size_t anchor, const train::MinedAnchor& found);
-
-  MinedFormat format_;
-  std::int64_t num_negatives_;
-  const train::MiningTexts& texts_;
-  train::RowWriter rows_;
-  std::int64_t written_ = 0;
 };
 
 using train::MinedAnchor;
@@ -92,54 +67,6 @@ void check_scores(const MinedFormat& format, train::Similarity similarity) {
   if (format.format == OutputFormat::labeled_pair && format.scores && !is_product(similarity))
     fail_input("--output-scores: expected the similarity cosine or dot with labeled-pair, found ",
                train::kSimilarities(similarity));
-}
-
-MinedRows::MinedRows(const std::filesystem::path& file, const MinedFormat& format,
-                     std::int64_t num_negatives, const train::MiningTexts& texts)
-    : format_(format),
-      num_negatives_(num_negatives),
-      texts_(texts),
-      rows_(file, columns_of(format, num_negatives)) {}
-
-void MinedRows::write(std::size_t anchor, const MinedAnchor& found) {
-  if (format_.format == OutputFormat::labeled_pair) return write_pairs(anchor, found);
-  for (std::size_t i = 0; i < found.positive_scores.size(); ++i) {
-    if (format_.format == OutputFormat::triplet)
-      for (const train::Hit& hit : found.negatives) write_row(anchor, i, found, std::span(&hit, 1));
-    else if (std::ssize(found.negatives) == num_negatives_)
-      write_row(anchor, i, found, found.negatives);
-  }
-}
-
-const std::string& MinedRows::document(std::int64_t row) const {
-  return texts_.corpus[static_cast<std::size_t>(row)];
-}
-
-void MinedRows::add(const Json& row) {
-  rows_.write(row);
-  ++written_;
-}
-
-void MinedRows::write_row(std::size_t anchor, std::size_t positive, const MinedAnchor& found,
-                          std::span<const train::Hit> negatives) {
-  auto row = Json::array({texts_.anchors[anchor], document(texts_.positives[anchor][positive])});
-  auto scores = Json::array({found.positive_scores[positive]});
-  for (const train::Hit& hit : negatives) {
-    row.push_back(document(hit.row));
-    scores.push_back(hit.score);
-  }
-  if (format_.scores) row.push_back(scores);
-  add(row);
-}
-
-void MinedRows::write_pairs(std::size_t anchor, const MinedAnchor& found) {
-  const auto pair = [&](std::int64_t row, int label, float score) {
-    const Json target = format_.scores ? Json(score) : Json(label);
-    add(Json::array({texts_.anchors[anchor], document(row), target}));
-  };
-  for (std::size_t i = 0; i < found.positive_scores.size(); ++i)
-    pair(texts_.positives[anchor][i], 1, found.positive_scores[i]);
-  for (const train::Hit& hit : found.negatives) pair(hit.row, 0, hit.score);
 }
 
 /// Prints the scores, the candidates that options left out, and the anchors with fewer negatives
@@ -185,6 +112,41 @@ struct MineCommand {
   std::filesystem::path output;
 };
 
+/// Passes each row of an anchor to `add`.
+template <class Add>
+void add_rows(const MineCommand& options, const train::MiningTexts& texts, std::size_t anchor,
+              const MinedAnchor& found, const Add& add) {
+  const bool scores = options.format.scores;
+  const auto document = [&](std::int64_t row) -> const std::string& {
+    return texts.corpus[static_cast<std::size_t>(row)];
+  };
+  const auto pair = [&](std::int64_t row, int label, float score) {
+    const Json target = scores ? Json(score) : Json(label);
+    add(Json::array({texts.anchors[anchor], document(row), target}));
+  };
+  const auto tuple = [&](std::size_t positive, std::span<const train::Hit> negatives) {
+    auto row = Json::array({texts.anchors[anchor], document(texts.positives[anchor][positive])});
+    auto similarities = Json::array({found.positive_scores[positive]});
+    for (const train::Hit& hit : negatives) {
+      row.push_back(document(hit.row));
+      similarities.push_back(hit.score);
+    }
+    if (scores) row.push_back(similarities);
+    add(row);
+  };
+  const OutputFormat format = options.format.format;
+  for (std::size_t i = 0; i < found.positive_scores.size(); ++i) {
+    if (format == OutputFormat::labeled_pair)
+      pair(texts.positives[anchor][i], 1, found.positive_scores[i]);
+    else if (format == OutputFormat::triplet)
+      for (const train::Hit& hit : found.negatives) tuple(i, std::span(&hit, 1));
+    else if (std::ssize(found.negatives) == options.mining.num_negatives)
+      tuple(i, found.negatives);
+  }
+  if (format == OutputFormat::labeled_pair)
+    for (const train::Hit& hit : found.negatives) pair(hit.row, 0, hit.score);
+}
+
 train::MiningTexts read_mining_texts(const MineCommand& options,
                                      std::vector<train::FileReport>& reports) {
   const train::TextDataset pairs = train::read_dataset(options.data, options.read);
@@ -223,21 +185,20 @@ void mine(const MineCommand& options, const comm::Group& world) {
   const std::vector<train::MinedAnchor> found = miner.finish();
   if (!first) return;
   const std::int64_t num_negatives = options.mining.num_negatives;
-  MinedRows rows(options.output, options.format, num_negatives, texts);
-  for (std::size_t anchor = 0; anchor < found.size(); ++anchor) rows.write(anchor, found[anchor]);
-  if (rows.written() == 0)
+  train::RowWriter rows(options.output, columns_of(options.format, num_negatives));
+  std::int64_t written = 0;
+  for (std::size_t anchor = 0; anchor < found.size(); ++anchor)
+    add_rows(options, texts, anchor, found[anchor], [&](const Json& row) {
+      rows.write(row);
+      ++written;
+    });
+  if (written == 0)
     fail_input("--data ", options.data, ": expected an anchor with ",
                options.format.format == OutputFormat::n_tuple ? num_negatives : 1,
                " or more negatives within --corpus and the limits of scores, found none");
   rows.commit();
   print_mined(found, texts, miner.skipped(), num_negatives);
-  fmt::print("wrote {} rows to {}\n", fmt::group_digits(rows.written()), options.output.string());
-}
-
-void check_output(const MineCommand& options) {
-  check_output_file("--output", options.output);
-  check_not_input("--output", options.output, "--data", options.data);
-  check_not_input("--output", options.output, "--corpus", options.corpus);
+  fmt::print("wrote {} rows to {}\n", fmt::group_digits(written), options.output.string());
 }
 
 void add_mining_options(Command& command, train::MiningOptions& options) {
@@ -286,7 +247,9 @@ void add_mine(Command& program) {
     comm::run_from_env(
         [&](const comm::Group& world) {
           check_search_options(options->search);
-          if (world.rank() == 0) check_output(*options);
+          if (world.rank() == 0)
+            check_output_file("--output", options->output,
+                              {{"--data", options->data}, {"--corpus", options->corpus}});
           mine(*options, world);
         },
         launched_options(options->search.timeout));

@@ -3,10 +3,11 @@
 
 #include <optional>
 #include <string>
-
 #include <vector>
+
+#include "ringlet/core/device/device.h"
 #include "ringlet/models/sentence_encoder.h"
-#include "ringlet/train/data/token_cache.h"
+#include "ringlet/train/data/dataset.h"
 
 namespace ringlet::cli {
 
@@ -23,6 +24,11 @@ struct ModelOptions {
   std::optional<models::Pooling> pooling = {};  // none: mean
   bool normalize = false;
 };
+
+/// The device of --device: "cpu", "cuda:1" or "cuda". The last is the first GPU, or under a
+/// launcher the local rank's GPU among those that this process sees. A launcher may make a single
+/// GPU visible to each rank. InputError if the device does not exist.
+Device existing_device(const std::string& name);
 
 /// Adds --model, --device, --threads-per-device, --dtype, --matmul-precision, --max-length,
 /// --pooling and --normalize. `model_names` may add a positional name to the first.

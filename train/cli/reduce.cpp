@@ -11,8 +11,8 @@
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/evaluators/reduced_encoder.h"
-#include "ringlet/train/evaluators/search/embedding_cache.h"
+#include "ringlet/train/evaluators/encode_together.h"
+#include "ringlet/train/evaluators/pca.h"
 
 namespace ringlet::cli {
 namespace {

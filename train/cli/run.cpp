@@ -11,9 +11,9 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/threads/cpu_limit.h"
+#include "ringlet/core/threads/processors.h"
 #include "ringlet/train/cli/commands.h"
 
 namespace ringlet::cli {
@@ -201,7 +201,8 @@ void add_run(Command& program, int& argc, char** argv) {
   add("--max-restarts", options->max_restarts, Range{0, 1'000'000},
       "How often all ranks start again after a failure, on one host");
   add("--min-ranks", options->min_ranks, Range{1, kMostRanks},
-      "Leave killed ranks out when the others start again, if at least so many are left")
+      "Go on without killed ranks if at least so many are left; `ringlet train` takes them up "
+      "again")
       .needs = "--max-restarts";
   add("--log-dir", options->log_dir,
       "Write what ranks print to DIR/attempt_A/rank_R/stdout.log, stderr.log");

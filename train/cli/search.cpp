@@ -6,12 +6,11 @@
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/pipes.h"
 #include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/search_options.h"
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/train/data/row_writer.h"
-#include "ringlet/train/evaluators/search/top_k.h"
+#include "ringlet/train/data/csv.h"
+#include "ringlet/train/evaluators/search/similarity.h"
 
 namespace ringlet::cli {
 namespace {
@@ -70,12 +69,6 @@ void search(const SearchCommand& options, const comm::Group& world) {
     write(options.output, queries, corpus, found);
 }
 
-void check_output(const SearchCommand& options) {
-  check_output_file("--output", options.output);
-  check_not_input("--output", options.output, "--queries", options.queries);
-  check_not_input("--output", options.output, "--corpus", options.corpus);
-}
-
 }  // namespace
 
 void add_search(Command& program) {
@@ -101,7 +94,9 @@ void add_search(Command& program) {
     comm::run_from_env(
         [&](const comm::Group& world) {
           check_search_options(options->search);
-          if (world.rank() == 0 && !options->output.empty()) check_output(*options);
+          if (world.rank() == 0 && !options->output.empty())
+            check_output_file("--output", options->output,
+                              {{"--queries", options->queries}, {"--corpus", options->corpus}});
           search(*options, world);
         },
         launched_options(options->search.timeout));

@@ -6,10 +6,10 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device/device_time.h"
-#include "ringlet/models/hub_cache.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/data/hash.h"
+#include "ringlet/train/data/draws.h"
 #include "ringlet/train/report/progress.h"
 
 namespace ringlet::cli {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/evaluators/search/embedding_cache.h"
+#include "ringlet/train/evaluators/encode_together.h"
 
 namespace ringlet::cli {
 

@@ -1,10 +1,11 @@
 #include "ringlet/train/cli/texts.h"
-#include "ringlet/core/io/json.h"
 
+#include <array>
+
+#include "ringlet/core/io/json.h"
 #include "ringlet/models/tokenizer/unicode.h"
-#include "ringlet/train/data/kept_input.h"
+#include "ringlet/train/data/bytes.h"
 #include "ringlet/train/data/lines.h"
-#include "ringlet/train/data/text.h"
 
 namespace ringlet::cli {
 namespace {
@@ -14,6 +15,14 @@ bool begins_json(const std::string& line) {
   if (line == "[" || line.starts_with("[{\"")) return true;
   const Json json = Json::try_parse(line).value_or(Json());
   return json.is_object() || (json.is_array() && !json.empty() && json[0].is_string());
+}
+
+std::string read_all(const std::string& file) {
+  const train::ByteSource source = train::open_bytes(file);
+  std::array<char, std::size_t{1} << 16> block;
+  std::string bytes;
+  while (const std::size_t count = source(block)) bytes.append(block.data(), count);
+  return bytes;
 }
 
 }  // namespace
@@ -33,8 +42,7 @@ std::vector<std::string> read_texts(const std::string& input) {
 
 train::TextsById read_rows(const std::string& input) {
   if (is_table(input)) return train::read_texts_by_id(input, /*numbered=*/true);
-  return {.texts = read_texts(input),
-          .report = {.name = input == "-" ? train::kStandardInput : input, .unit = "line"}};
+  return {.texts = read_texts(input), .report = {.name = train::input_name(input), .unit = "line"}};
 }
 
 bool is_table(std::filesystem::path path) {
@@ -62,6 +70,25 @@ train::TextsById read_documents(const std::string& option, const std::string& in
   found.report.skipped = {{rows.texts.size() - found.texts.size(), "empty text"}};
   found.report.empty_texts = 0;
   return found;
+}
+
+void read_pipes(const std::vector<std::string>& files, const comm::Group& world) {
+  for (const std::string& file : files) {
+    if (file.empty()) continue;
+    // Rank 0 decides: /dev/fd/63 may be another file elsewhere.
+    const bool once = world.rank() == 0 && train::is_read_once(file);
+    std::string bytes = once ? '+' + read_all(file) : "";
+    if (world.size() > 1) bytes = world.all_gather_bytes(bytes)[0];
+    if (!bytes.empty()) train::keep_input(file, bytes.substr(1));
+  }
+}
+
+void read_pipe(const std::string& option, const std::string& file, int readers) {
+  if (!train::is_read_once(file)) return;
+  if (readers > 1)
+    fail_input(option, ' ', file, ": expected a regular file, which each of the ", readers,
+               " ranks can read, found a pipe, a device or standard input");
+  train::keep_input(file, read_all(file));
 }
 
 }  // namespace ringlet::cli

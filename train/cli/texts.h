@@ -1,4 +1,4 @@
-// Texts that a command embeds.
+// Texts that a command embeds, and inputs that can be read only once: pipes and standard input.
 #pragma once
 
 #include <filesystem>
@@ -25,5 +25,13 @@ std::vector<std::string> share(std::vector<std::string> texts, const comm::Group
 /// The texts of read_rows but those of white space alone; lines have their numbers from 0 as ids.
 /// InputError, beginning with `option`, for a file without texts.
 train::TextsById read_documents(const std::string& option, const std::string& input);
+
+/// Reads those of `files` that come only once, on rank 0, and keeps their bytes on all ranks
+/// (train/data/bytes.h). Empty names are none. Call it on every rank before the files are opened.
+void read_pipes(const std::vector<std::string>& files, const comm::Group& world);
+
+/// The same for one process of a job without a group: InputError if `readers`, its ranks, are
+/// several.
+void read_pipe(const std::string& option, const std::string& file, int readers);
 
 }  // namespace ringlet::cli

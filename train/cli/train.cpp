@@ -17,7 +17,7 @@
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
-#include "ringlet/train/cli/output_lock.h"
+#include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/train_rank.h"
 
 namespace ringlet::cli {
@@ -94,12 +94,18 @@ void train_model(TrainOptions options, const Command& command) {
   // A job that may lose ranks has the bits, and the steps, of all with which it began.
   if (options.arguments.logical_ranks == 0 &&
       options.arguments.mesh.pipe * options.arguments.mesh.tensor == 1 &&
-      strategy != train::Strategy::dp)
+      strategy != train::Strategy::dp && environment.ranks_at_start > 0) {
     options.arguments.logical_ranks = static_cast<std::size_t>(environment.ranks_at_start);
+    options.words.push_back(str("--logical-ranks=", environment.ranks_at_start));
+  }
   check(options);
   check_devices(options, launched);
+  if (options.arguments.redundancy > 0 && !environment.elastic())
+    fail_input("--redundancy ", options.arguments.redundancy,
+               ": needs `ringlet run --min-ranks`, which goes on without ranks that die");
   std::optional<OutputLock> lock;
-  if (environment.rank == 0) lock.emplace(options.arguments.output_dir, patience(environment));
+  const bool first = environment.rank == 0 && !environment.joins;
+  if (first) lock.emplace(options.arguments.output_dir, patience(environment));
   if (options.replay_to == 0) check_output(options, environment);
   if (!launched) share_processors(options, options.devices);
   const Device device = use_device(options.model);
@@ -111,21 +117,23 @@ void train_model(TrainOptions options, const Command& command) {
   check_batch(options, plan.data, parts);
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   check_random_weights(plan);
-  if (environment.rank == 0 && !options.resume && !options.replay_to) note_random_weights(options);
+  if (first && !options.resume && !options.replay_to) note_random_weights(options);
   std::deque<MemoryLimit> limits;
   for (const Device one : devices_of(options, device, launched))
     limits.emplace_back(one, options.memory_limit);
   std::optional<KeptTraining> kept;
+  if (environment.joins) kept = new_training(plan, {});  // before others wait for this rank
   if (launched)
     return comm::run_from_env(
         [&](const comm::Group& world) {
-          if (world.rank() == 0 && !lock)  // rank 0 was killed
+          if (world.rank() > 0)
+            lock.reset();
+          else if (!lock)  // rank 0 was killed, or is back
             lock.emplace(options.arguments.output_dir, std::chrono::seconds(30));
           name_options(command, [&] { train_rank(plan, world, kept); });
         },
         group_options(options), /*regroups=*/true);
-  if (strategy == train::Strategy::none || strategy == train::Strategy::dp)
-    return train_rank(plan, comm::Group(), kept);
+  if (!train::traits(strategy).ranks) return train_rank(plan, comm::Group(), kept);
   const InterruptGuard signals;
   const bool on_cpu = device.type == DeviceType::cpu;
   const auto rank_main = [&](const comm::Group& group) {

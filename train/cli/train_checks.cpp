@@ -9,7 +9,6 @@
 #include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/checkpoint/resume.h"
-#include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/train_options.h"
 #include "ringlet/train/report/event_file.h"
@@ -88,8 +87,6 @@ void check(const TrainOptions& options) {
     fail_input("--model ", options.model.model,
                ": a trained model needs --data; generated sentences are for random weights alone");
   }
-  if (options.arguments.momentum != 0 && options.arguments.optim != train::OptimizerKind::sgd)
-    fail_input("--momentum ", options.arguments.momentum, ": needs --optimizer sgd");
   if (options.arguments.optim == train::OptimizerKind::sgd && options.arguments.learning_rate == 0)
     fail_input("--optimizer sgd: needs --lr; the rates by default are adamw's");
   check_evaluation(options);
@@ -119,7 +116,7 @@ int apply_mesh(TrainOptions& options, int launched) {
   const std::string& text = options.given.at("--mesh");
   Strategy& strategy = options.arguments.strategy;
   if (!options.is_given("--strategy")) strategy = Strategy::ddp;
-  if (strategy == Strategy::none || strategy == Strategy::dp) return ranks;  // refused later
+  if (!train::traits(strategy).ranks) return ranks;  // refused later
   const std::int64_t least = std::int64_t{std::max(mesh.data, 1)} * mesh.pipe * mesh.tensor;
   if (least > 1024) fail_input("--mesh ", text, ": expected at most 1024 ranks");
   if (launched <= 1 && given.empty()) ranks = options.devices = static_cast<int>(least);
@@ -133,7 +130,7 @@ void check_devices(const TrainOptions& options, bool launched) {
   const std::string of_processes = train::kStrategies.list_from(Strategy::ddp);
   if (launched && options.devices > 1)
     fail_input("--devices ", options.devices, ": the launcher started the ranks already");
-  const bool alone = strategy == Strategy::none || strategy == Strategy::dp;
+  const bool alone = !train::traits(strategy).ranks;
   if (launched && alone)
     fail_input("--strategy ", train::kStrategies(strategy),
                ": this is one of several ranks; expected ", of_processes);
@@ -149,8 +146,6 @@ void check_devices(const TrainOptions& options, bool launched) {
   if (options.is_given("--mesh") && alone)
     fail_input("--mesh ", options.given.at("--mesh"),
                ": needs a --strategy of several processes: ", of_processes);
-  if (options.arguments.tensor_sequence && options.arguments.mesh.tensor == 1)
-    fail_input("--tensor-sequence: needs --mesh with tensor=2 or more");
   const train::PipelineOptions usual;
   const bool balances = pipeline.balance != usual.balance;
   if (!staged && (!pipeline.layers.empty() || balances || pipeline.schedule != usual.schedule))

@@ -7,7 +7,6 @@
 
 #include "ringlet/models/folder.h"
 #include "ringlet/train/argument_table.h"
-#include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/step/timeline_callback.h"
 
 namespace ringlet::cli {
@@ -20,13 +19,10 @@ constexpr double kOwnDataEpochs = 2;
 
 /// FILE:LOSS:LOSS would be read as a file with a colon in its name.
 void check_one_loss(const std::string& text) {
-  const auto is_loss = [](const std::string& name) {
-    return std::ranges::find(kLosses.all, name) != kLosses.all.end();
-  };
   const std::size_t last = text.rfind(':');
-  if (last == text.npos || last == 0 || !is_loss(text.substr(last + 1))) return;
+  if (last == text.npos || last == 0 || !find_loss(text.substr(last + 1))) return;
   const std::size_t before = text.rfind(':', last - 1);
-  if (before != text.npos && is_loss(text.substr(before + 1, last - before - 1)))
+  if (before != text.npos && find_loss(text.substr(before + 1, last - before - 1)))
     fail_input(text, ": expected one loss, found two");
 }
 
@@ -34,9 +30,9 @@ void add_data_options(Command& command, DataOptions& data) {
   command.add("--data", data.data, check_one_loss,
               "FILE or FILE:LOSS, may be repeated; random weights alone train on generated "
               "sentences without it");
-  command.add("--loss", data.loss, kLosses,
-              "Loss of files that name none: " + kLosses.list() +
-                  "; by default what their columns call for");
+  command.add(
+      "--loss", data.loss, [](const std::string& name) { return &parse_loss(name); },
+      "Loss of files that name none: " + loss_names() + "; by default what their columns call for");
   command.add("--eval", data.eval,
               "A file to evaluate on, by the evaluator that its columns call for; may be "
               "repeated");
@@ -112,7 +108,7 @@ void add_early_stopping(Command& command, train::EarlyStoppingOptions& options) 
 train::BatchSampler sampler_of(const TrainingData& data) {
   std::optional<train::BatchSampler> found;
   for (const Source& source : data.sources) {
-    const std::optional<train::BatchSampler> needed = sampler_of(source.loss);
+    const std::optional<train::BatchSampler> needed = source.loss->sampler;
     if (found && needed && *found != *needed)
       fail_input("--data: the losses need the batch samplers ", train::kBatchSamplers(*found),
                  " and ", train::kBatchSamplers(*needed), "; expected --batch-sampler with one");

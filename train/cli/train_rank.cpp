@@ -8,25 +8,23 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 
+#include "ringlet/comm/environment.h"
 #include "ringlet/comm/launcher/signals.h"
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/io/atomic_folder.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/core/io/sha256.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/argument_table.h"
 #include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/resume.h"
-#include "ringlet/train/cli/curves.h"
-#include "ringlet/train/cli/epoch_lines.h"
-#include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
+#include "ringlet/train/cli/train_report.h"
 #include "ringlet/train/cli/trained_head.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/report/event_file.h"
 #include "ringlet/train/report/model_card.h"
 #include "ringlet/train/report/progress.h"
@@ -38,7 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kNotReplayed{"--output",      "--resume",       "--timeline", "--no-progress",
-                                  "--tensorboard", "--memory-limit", "--devices"};
+                                  "--tensorboard", "--memory-limit", "--devices",  "--redundancy"};
 
 models::EncoderConfig new_config(const TrainOptions& options, const models::Tokenizer& tokenizer) {
   models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
@@ -63,7 +61,7 @@ models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer
 /// Guessing among n classes costs ln n.
 std::vector<train::Level> guessing_levels(const TrainingData& data) {
   for (const Source& source : data.sources)
-    if (source.loss == LossKind::softmax)
+    if (source.loss->traits & kClassifier)
       return {{fmt::format("guessing (ln {})", source.dataset->num_labels()),
                std::log(source.dataset->num_labels())}};
   return {};
@@ -101,7 +99,7 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
   {
     train::Progress progress(
         std::cerr, trainer.total_steps(),
-        {.terminal = ::isatty(STDERR_FILENO) == 1, .datasets = trainer.task().dataset_names()});
+        {.terminal = ::isatty(fileno(stderr)) == 1, .datasets = trainer.task().dataset_names()});
     const auto stop_if_told = [&] {
       if (signals.caught()) trainer.stop(/*save=*/true);
     };
@@ -216,25 +214,67 @@ void check_random_weights(const TrainPlan& plan) {
                "found ", options.memory_limit);
 }
 
-namespace {
-
-/// The training before its first step, or the kept one, which the ranks agree on.
-KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
-                            std::optional<KeptTraining>& kept) {
-  if (kept && train::agree_on_snapshot(kept->snapshot, *kept->losses.all, group))
-    return *std::exchange(kept, {});
-  TrainOptions& options = plan.options;
-  if (kept) options.resume = train::latest_checkpoint(options.arguments.output_dir).has_value();
+KeptTraining new_training(TrainPlan plan, const comm::Group& group) {
+  const TrainOptions& options = plan.options;
   models::SentenceEncoder encoder = plan.tokenizer ? new_model(options, *plan.tokenizer)
                                                    : open_model(options.model, group.rank() == 0);
-  set_teacher_targets(plan.data, options.data.teacher, encoder, group);
+  // Once: the plan may begin another training.
+  set_teacher_targets(plan.data, std::exchange(plan.options.data.teacher, ""), encoder, group);
   const GeneratorGuard seeded(RandomGenerator{options.arguments.seed, 1, 0});  // the losses' heads
   Losses losses = make_losses(plan.data, options.data.losses, encoder);
-  kept.reset();
   return {std::move(plan), std::move(encoder), std::move(losses), {}};
 }
 
-/// `goes_on`: with fewer ranks than it began with.
+namespace {
+
+/// The kept training, if the ranks agree on one, or a new one.
+KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
+                            std::optional<KeptTraining>& kept) {
+  // A rank has none if its error came before the first step.
+  const std::vector<std::int64_t> have = comm::all_gather_count(group, kept ? 1 : 0);
+  if (!std::ranges::count(have, 0) &&
+      train::agree_on_snapshot(kept->snapshot, *kept->losses.all, group)) {
+    if (kept->snapshot->holders.empty()) return *std::exchange(kept, {});
+    std::optional<train::Snapshot> snapshot = std::move(kept->snapshot);
+    plan = std::move(kept->plan);  // with the teacher's targets
+    kept.reset();                  // the old module's memory, before the new one's
+    KeptTraining fresh = new_training(std::move(plan), group);
+    fresh.snapshot = std::move(snapshot);
+    return fresh;
+  }
+  TrainOptions& options = plan.options;
+  if (std::ranges::count(have, 1)) {
+    const auto latest = train::latest_checkpoint(options.arguments.output_dir);
+    options.resume = latest.has_value();
+    const bool all_had_one = !std::ranges::count(have, 0);
+    if (options.arguments.redundancy > 0 && all_had_one && group.rank() == 0)
+      fmt::print(stderr,
+                 "--redundancy 1: no update has all its shards on these ranks; going on from {}\n",
+                 latest ? latest->filename().string() : "the start");
+  }
+  kept.reset();
+  return new_training(std::move(plan), group);
+}
+
+/// Writes the model. Where ranks may be lost all wait for it: the others could write it as well.
+void save_trained(const KeptTraining& training, const comm::Group& group,
+                  const train::TrainingArguments& arguments, const train::TrainingResult& result) {
+  const TrainPlan& plan = training.plan;
+  const Losses& losses = training.losses;
+  const fs::path& output = arguments.output_dir;
+  const bool first = group.rank() == 0;
+  if (first)  // of a run that was killed here
+    remove_unfinished(
+        output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
+  training.encoder.save(output / "model",
+                        first ? card_text(plan, training.encoder, losses, arguments, result) : "");
+  if (losses.classifier) save_head(*losses.classifier, output / "model");
+  if (first)
+    draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
+  if (comm::Environment::read().elastic()) group.barrier();
+}
+
+/// `goes_on`: in a later world than the first.
 void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_on) {
   const TrainPlan& plan = training.plan;
   const models::SentenceEncoder& encoder = training.encoder;
@@ -276,15 +316,17 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
     trainer.add_callback({.on_step_end = [&](const train::StepReport& at) {
       if (at.step >= options.replay_to) trainer.stop();
     }});
-  else if (audited && !goes_on)
+  else if (audited)
     trainer.add_callback({.on_train_begin = [&](const auto&) {
-      train::AuditLog(output / train::kAudit)
-          .add({{"step", 0}, {"options", replay_options(options, group)}});
+      train::AuditLog log(output / train::kAudit);
+      if (goes_on && log.has("options")) return;
+      log.add({{"step", 0}, {"options", replay_options(options, group)}});
     }});
   trainer.set_snapshot(std::exchange(training.snapshot, {}));
   train::TrainingResult result;
   try {
     result = run_training(trainer, first, show);
+    if (options.replay_to == 0) save_trained(training, group, arguments, result);
   } catch (const Error&) {
     training.snapshot = trainer.take_snapshot();
     throw;
@@ -300,11 +342,6 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
         stderr, "loaded the best model, of step {}: {} {:.4f}\n", result.best->step,
         arguments.metric_for_best_model.empty() ? "eval_loss" : arguments.metric_for_best_model,
         result.best->metric);
-  if (first)  // of a run that was killed here
-    remove_unfinished(
-        output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
-  encoder.save(output / "model", first ? card_text(plan, encoder, losses, arguments, result) : "");
-  if (losses.classifier) save_head(*losses.classifier, output / "model");
   if (!first) return;
   if (audited)
     train::AuditLog(output / train::kAudit)
@@ -314,7 +351,6 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
                "{} of the rows trained lay alone in their batch, where their loss finds nothing to "
                "compare: they changed nothing\n",
                result.lone_rows);
-  draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(
       "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg{}{}\n",
       result.steps, mean_loss(result),

@@ -17,7 +17,7 @@ void train_model(TrainOptions options, const Command& command);
 /// whole on each rank before a strategy shards them.
 void check_random_weights(const TrainPlan& plan);
 
-/// A training in memory, after an error has ended it.
+/// A training in memory: of a world that has ended, or of a rank that joins one.
 struct KeptTraining {
   TrainPlan plan;
   models::SentenceEncoder encoder;
@@ -25,9 +25,12 @@ struct KeptTraining {
   std::optional<train::Snapshot> snapshot;
 };
 
+/// The training before its first step. All ranks of `group` call it.
+KeptTraining new_training(TrainPlan plan, const comm::Group& group);
+
 /// Trains on this rank; rank 0 shows and writes. After SIGINT or SIGTERM on any rank all save at
 /// the end of the step and throw Interrupted. After an error `kept` has what the next call needs to
-/// go on with fewer ranks.
+/// go on with other ranks.
 void train_rank(TrainPlan plan, const comm::Group& group, std::optional<KeptTraining>& kept);
 
 /// README.md of the saved model. Only rank 0 calls it, which has metrics.jsonl.

@@ -2,7 +2,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/hub_cache.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/nn/module_file.h"
 
 namespace ringlet::cli {

@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <array>
 
-#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/hub_cache.h"
-#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/folder.h"
+#include "ringlet/models/losses/loss.h"
 #include "ringlet/train/cli/command.h"
-#include "ringlet/train/cli/pipes.h"
+#include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/rows.h"
 #include "ringlet/train/data/synthetic.h"
+#include "ringlet/train/evaluators/encode_together.h"
 #include "ringlet/train/evaluators/evaluator.h"
-#include "ringlet/train/evaluators/search/embedding_cache.h"
 
 namespace ringlet::cli {
 namespace {
@@ -80,23 +79,22 @@ class FileReader {
 
 Source read_source(const std::string& text, const DataOptions& options, FileReader& files) {
   std::string file = text;
-  std::optional<LossKind> loss;
+  const LossKind* loss = options.loss;
   if (const std::size_t colon = text.rfind(':'); colon != text.npos) {
     const std::string name = text.substr(colon + 1);
-    const bool known = std::ranges::find(kLosses.all, name) != kLosses.all.end();
+    const bool known = find_loss(name) != nullptr;
     const bool path = text.find('/', colon) != text.npos || path_exists(text);
-    if (known || !path) loss = of_option("--data " + text, [&] { return kLosses.parse(name); });
+    if (known || !path) loss = of_option("--data " + text, [&] { return &parse_loss(name); });
     if (known) file = text.substr(0, colon);
   }
   read_pipe("--data", file, options.readers);
-  if (!loss) loss = options.loss;
   auto dataset = std::make_shared<const TextDataset>(files.read(file, options.num_labels));
-  if (!loss) loss = deduce_loss(*dataset, "--data " + file);
+  if (!loss) loss = &deduce_loss(*dataset, "--data " + file);
   check_suits(*dataset, *loss, "--data " + file);
   if (options.num_labels == 0 && dataset->num_labels() > kMaxGuessedLabels)
     fail_input("--data ", file, ": label ", dataset->num_labels() - 1, " makes ",
                dataset->num_labels(), " classes; say --num-labels if there are so many");
-  return {std::move(dataset), *loss};
+  return {std::move(dataset), loss};
 }
 
 std::shared_ptr<const TextDataset> dataset_of(const std::string& name,
@@ -115,8 +113,8 @@ TrainingData synthetic_data(std::uint64_t seed) {
   constexpr train::SyntheticSizes kSizes;
   const train::TextSplits nli = train::make_nli(seed, kSizes.nli_train, kSizes.nli_dev);
   const train::TextSplits sts = train::make_sts(seed, kSizes.sts_train, kSizes.sts_dev);
-  return {{{dataset_of("nli", nli.train, Target::label), LossKind::softmax},
-           {dataset_of("sts", sts.train, Target::score), LossKind::cosine}},
+  return {{{dataset_of("nli", nli.train, Target::label), &parse_loss("softmax")},
+           {dataset_of("sts", sts.train, Target::score), &parse_loss("cosine")}},
           {evaluation_data(dataset_of("nli-dev", nli.dev, Target::label), "nli-dev"),
            evaluation_data(dataset_of("sts-dev", sts.dev, Target::score), "sts-dev")}};
 }
@@ -124,7 +122,7 @@ TrainingData synthetic_data(std::uint64_t seed) {
 /// The classes of the first loss that has some; 0 without one.
 int classes_of(const std::vector<Source>& sources) {
   for (const Source& source : sources)
-    if (source.loss == LossKind::softmax) return classes_of(source);
+    if (source.loss->traits & kClassifier) return classes_of(source);
   return 0;
 }
 
@@ -197,10 +195,11 @@ TrainingData read_training_data(const DataOptions& options) {
   files.check_used();
   for (EvaluationData& eval : data.eval)
     if (eval.dataset) eval.source = data.source_like(*eval.dataset);
-  std::vector<LossKind> losses;
+  std::vector<const LossKind*> losses;
   for (const Source& source : data.sources) losses.push_back(source.loss);
   check_loss_options(options.losses, losses);
-  const bool distils = std::ranges::find(losses, LossKind::mse) != losses.end();
+  const bool distils = std::ranges::any_of(
+      losses, [](const LossKind* loss) { return (loss->traits & kTeacher) != 0; });
   if (distils != !options.teacher.empty())
     fail_input(distils ? "loss mse: expected --teacher FOLDER"
                        : "--teacher: no loss of this run is mse");
@@ -225,7 +224,7 @@ void set_teacher_targets(TrainingData& data, const std::string& teacher,
     return copy;
   };
   const auto is_taught = [&](std::size_t source) {
-    return data.sources[source].loss == LossKind::mse;
+    return (data.sources[source].loss->traits & kTeacher) != 0;
   };
   for (EvaluationData& eval : data.eval)
     if (eval.source && is_taught(*eval.source)) eval.dataset = taught(*eval.dataset);
@@ -238,7 +237,7 @@ Losses make_losses(const TrainingData& data, const LossOptions& options,
   Losses losses;
   std::vector<std::shared_ptr<models::Loss>> each;
   for (const Source& source : data.sources) {
-    each.push_back(make_loss(source.loss, options, encoder, classes_of(source)));
+    each.push_back(make_loss(*source.loss, options, encoder, classes_of(source)));
     losses.kinds.emplace_back(each.back()->kind());
     if (!losses.classifier)
       losses.classifier = std::dynamic_pointer_cast<models::SoftmaxLoss>(each.back());

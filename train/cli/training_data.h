@@ -20,8 +20,8 @@ namespace ringlet::cli {
 inline constexpr int kMaxGuessedLabels = 1000;
 
 struct DataOptions {
-  std::vector<std::string> data;  // FILE or FILE:LOSS
-  std::optional<LossKind> loss;   // for files that name none; unset: by their columns
+  std::vector<std::string> data;   // FILE or FILE:LOSS
+  const LossKind* loss = nullptr;  // for files that name none; null: by their columns
   LossOptions losses;
   std::string teacher;            // a folder, for mse
   std::vector<std::string> eval;  // see read_evaluation_data
@@ -35,7 +35,7 @@ struct DataOptions {
 /// One data set and its loss.
 struct Source {
   std::shared_ptr<const train::TextDataset> dataset;
-  LossKind loss = LossKind::softmax;
+  const LossKind* loss = nullptr;
 };
 
 struct TrainingData {

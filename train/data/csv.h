@@ -1,11 +1,14 @@
-// Comma and tab separated values, read record by record.
+// Comma and tab separated values, read record by record, and a writer of rows.
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/json.h"
 #include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {
@@ -43,6 +46,25 @@ class CsvReader {
   std::string text_;               // unquoted fields, contiguous
   std::vector<std::size_t> ends_;  // csv: of each field in text_
   std::vector<std::string_view> fields_;
+};
+
+/// Writes JSON lines, or CSV with a header, quotes as in RFC 4180 and LF, by the ending .jsonl or
+/// .csv; InputError for another one. The file appears at commit().
+class RowWriter {
+ public:
+  RowWriter(const std::filesystem::path& path, std::vector<std::string> columns);
+
+  /// An array with a value for each column. In CSV, a value that is no string is written as JSON.
+  void write(const Json& row);
+  void commit() { file_.commit(); }
+
+  /// By the ending of the name, which is checked.
+  static bool is_csv(const std::filesystem::path& path);
+
+ private:
+  std::vector<std::string> columns_;
+  bool is_csv_;
+  AtomicFile file_;
 };
 
 }  // namespace ringlet::train

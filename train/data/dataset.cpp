@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/io/sha256.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::train {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ringlet/core/tensor/tensor.h"
-#include "ringlet/train/data/file_report.h"
+#include "ringlet/train/data/read_options.h"
 
 namespace ringlet::train {
 

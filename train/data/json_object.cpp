@@ -1,4 +1,4 @@
-#include "ringlet/train/data/json_object.h"
+#include "ringlet/train/data/rows.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,86 +1,25 @@
 #include "ringlet/train/data/lines.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
-#include <memory>
-#include <system_error>
 #include <utility>
 
-#include "ringlet/core/io/file_kind.h"
-#include "ringlet/train/data/kept_input.h"
-#include "ringlet/train/data/zip.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::train {
 namespace {
+
+namespace unicode = models::unicode;
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 static_assert(kKindBytes <= kBlockBytes);
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-struct CloseGzip {
-  void operator()(gzFile file) const { gzclose_r(file); }
-};
-using GzipFile = std::unique_ptr<gzFile_s, CloseGzip>;
-
-std::string reason(int error) { return std::generic_category().message(error); }
-
-std::string name_of(const std::filesystem::path& path) {
-  return path == "-" ? kStandardInput : path.string();
-}
-
-std::size_t read_gzip(gzFile file, const std::string& name, std::span<char> into) {
-  const auto wanted = static_cast<unsigned>(std::min(into.size(), kBlockBytes));
-  errno = 0;
-  const int count = gzread(file, into.data(), wanted);
-  int error = Z_OK;
-  const char* message = gzerror(file, &error);
-  if (error == Z_ERRNO) fail_input(name, ": cannot read: ", reason(errno));
-  if (count < 0 || error == Z_BUF_ERROR) fail_input(name, ": damaged gzip file: ", message);
-  return static_cast<std::size_t>(count);
-}
-
-GzipFile open_gzip(const std::filesystem::path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    fail_input(path.string(), ": expected a file, found a folder");
-  }
-  errno = 0;
-  GzipFile file(path == "-" ? gzdopen(::dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb"));
-  if (!file) fail_input(name_of(path), ": cannot open: ", reason(errno ? errno : ENOMEM));
-  gzbuffer(file.get(), kBlockBytes);
-  if (path.extension() == ".gz" && gzdirect(file.get())) {
-    std::array<char, kKindBytes> head;
-    check_kind({head.data(), read_gzip(file.get(), path.string(), head)}, path.string());
-    fail_input(path.string(), ": expected a gzip file");
-  }
-  return file;
-}
+/// The code points for which Python's str.isspace() holds.
+bool is_space(char32_t c) { return unicode::is_whitespace(c) || (c >= 0x1C && c <= 0x1F); }
 
 }  // namespace
-
-ByteSource open_bytes(const std::filesystem::path& path) {
-  if (const std::string* kept = kept_input(path)) return bytes_of(*kept);
-  if (const auto member = zip_member(path)) return open_zip(*member);
-  // std::function copies what it holds, so the handle is shared.
-  std::shared_ptr<gzFile_s> file = open_gzip(path);
-  return [file, name = name_of(path)](std::span<char> into) {
-    return read_gzip(file.get(), name, into);
-  };
-}
-
-ByteSource bytes_of(std::string_view text) {
-  return [text](std::span<char> into) mutable {
-    const std::size_t count = text.copy(into.data(), into.size());
-    text.remove_prefix(count);
-    return count;
-  };
-}
 
 LineReader::LineReader(ByteSource source, std::string name)
     : source_(std::move(source)), name_(std::move(name)) {
@@ -92,7 +31,7 @@ LineReader::LineReader(ByteSource source, std::string name)
 }
 
 LineReader::LineReader(const std::filesystem::path& path)
-    : LineReader(open_bytes(path), name_of(path)) {}
+    : LineReader(open_bytes(path), input_name(path)) {}
 
 /// Makes room after the bytes of the unfinished line and reads once. False at the end.
 bool LineReader::refill() {
@@ -137,6 +76,14 @@ std::optional<std::string_view> LineReader::next() {
   crlf_ = begin_ + length < end_ && buffer_[begin_ + length] == '\r';
   begin_ = std::min(end_, begin_ + length + (crlf_ ? 2 : 1));
   return line;
+}
+
+std::string_view strip(std::string_view text) {
+  for (std::size_t next = 0; !text.empty() && is_space(unicode::next(text, next)); next = 0)
+    text.remove_prefix(next);
+  for (std::size_t last = text.size(); last > 0 && is_space(unicode::previous(text, last));)
+    text = text.substr(0, last);
+  return text;
 }
 
 }  // namespace ringlet::train

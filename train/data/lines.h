@@ -1,4 +1,4 @@
-// Streams of bytes and lines, plain or compressed, for files too large to be in memory.
+// Lines of text, for files too large to be in memory.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,12 @@
 #include <string_view>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/data/byte_source.h"
+#include "ringlet/train/data/bytes.h"
 
 namespace ringlet::train {
 
-/// The bytes of a file; a gzip file and a file in a ZIP archive (zip.h) are unpacked. "-" is
-/// standard input. A missing file, a `.gz` that is not gzip and a damaged or cut gzip file are
-/// InputError. Kept inputs (kept_input.h) are not opened.
-ByteSource open_bytes(const std::filesystem::path& path);
-/// The bytes of `text`, which must outlive the source.
-ByteSource bytes_of(std::string_view text);
-
 /// Lines of a source, without their "\n" or "\r\n"; a byte order mark at the start is dropped. A
-/// file that is no text by its first bytes (core/io/file_kind.h) is InputError.
+/// file that is no text by its first bytes (check_kind) is InputError.
 class LineReader {
  public:
   /// `name` is the file in messages.
@@ -57,5 +50,9 @@ class LineReader {
   bool exhausted_ = false;
   bool crlf_ = false;
 };
+
+/// `text` without white space at both ends, as Python's str.strip() defines it: with Unicode spaces
+/// and the separators 0x1c to 0x1f.
+std::string_view strip(std::string_view text);
 
 }  // namespace ringlet::train

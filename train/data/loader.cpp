@@ -70,7 +70,7 @@ void StepLoader::make_sampler() {
 }
 
 void StepLoader::deal(const comm::Group& group, std::size_t accumulation, bool split_batches,
-                      std::size_t logical_ranks) {
+                      std::size_t logical_ranks, bool equal_batches) {
   restart();
   const auto ranks = logical_ranks > 0 ? logical_ranks : static_cast<std::size_t>(group.size());
   if (split_batches && options_.batch_size % ranks != 0)
@@ -80,6 +80,7 @@ void StepLoader::deal(const comm::Group& group, std::size_t accumulation, bool s
   if (split_batches) options.batch_size /= ranks;
   options.accumulation = accumulation;
   options.logical_ranks = logical_ranks;
+  options.equal_batches = equal_batches;
   options_ = dealt(std::move(options), group);
   of_group_ = group.size() > 1 || options_.block().size() > 1;
   make_sampler();
@@ -135,6 +136,18 @@ std::vector<StepPart> deal_blocks(const BatchRows& step, const LoaderOptions& op
     }
   }
   return parts;
+}
+
+void pad_block(std::vector<StepPart>& parts, const LoaderOptions& options) {
+  const auto mine = static_cast<std::size_t>(options.block().size());
+  if (!options.equal_batches || mine * options.world_size >= options.dealt_ranks()) return;
+  const auto of_rank = static_cast<std::ptrdiff_t>(parts.size() / mine);
+  std::vector<StepPart> padding(parts.begin(), parts.begin() + of_rank);
+  for (StepPart& part : padding) {
+    part.BatchShare::rows = 0;
+    part.ends_step = part.counts = false;
+  }
+  parts.insert(parts.begin(), padding.begin(), padding.end());
 }
 
 }  // namespace ringlet::train

@@ -66,6 +66,10 @@ using Collate = std::function<Batch(const Rows& rows)>;
 /// without rows has the first row of its round, which does not count.
 std::vector<StepPart> deal_blocks(const BatchRows& step, const LoaderOptions& options);
 
+/// Puts the parts of the first logical rank in front once more if other ranks have one more
+/// (LoaderOptions::equal_batches). These do not count.
+void pad_block(std::vector<StepPart>& parts, const LoaderOptions& options);
+
 /// Divides all rows of a global batch among `parts`: near-equal in tokens, at most ceil(rows /
 /// parts) each, in ascending order. A pure function of its arguments.
 std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>& tokens,
@@ -220,6 +224,7 @@ class Loader final : public StepLoader {
                     " steps, not a step ", making_.step);
       step_ = sampler().batch(making_.epoch, making_.step);
       parts_ = maker_.deal(step_, options());
+      pad_block(parts_, options());
       for (StepPart& part : parts_) part.of_group = of_group_;
       made_ = 0;
     }

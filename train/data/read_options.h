@@ -1,7 +1,8 @@
-// Options about the rows and columns to read of a file.
+// Options about the rows and columns to read of a file, and what a reader found in it.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,5 +41,21 @@ struct ReadOptions {
   /// The rows to read of a file with a column `split`, which needs it; otherwise InputError.
   SplitChoice split = {};
 };
+
+struct FileReport {
+  std::string name = {};
+  const char* unit = "row";
+  std::size_t count = 0;                                          // rows that are used
+  std::string split = {};                                         // theirs; empty: none was chosen
+  std::vector<std::pair<std::size_t, std::string>> skipped = {};  // rows, and why
+  std::vector<std::string> columns = {}, unused = {};             // by their names in the file
+  std::string scale = {};                                         // of scores; empty without any
+  std::size_t empty_texts = 0;
+  std::string note = {};  // at the end of the line
+};
+
+/// "a.tsv: 5 rows of split 'dev', 1 skipped (other splits); columns a, b; without use: c; score
+/// scale 1; 1 empty text; NOTE". Empty parts are omitted.
+std::string describe(const FileReport& report);
 
 }  // namespace ringlet::train

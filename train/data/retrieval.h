@@ -1,4 +1,4 @@
-// Queries, documents, and which documents are relevant: the files of BEIR.
+// Queries, documents, and which documents are relevant: the files of BEIR, and of reranking.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/train/data/file_report.h"
 #include "ringlet/train/data/read_options.h"
 
 namespace ringlet::train {
@@ -47,5 +46,22 @@ struct RetrievalFiles {
 /// InputError for a relevant query id that is not among the queries, and without any relevant pair.
 /// The same if the corpus has none of the relevant documents.
 RetrievalData read_retrieval(const RetrievalFiles& files);
+
+struct RerankingSample {
+  std::string query;
+  std::vector<std::string> positive, negative;
+};
+
+/// Whether a file has the columns of read_reranking.
+bool is_reranking(const std::vector<std::string>& columns);
+
+struct RerankingData {
+  std::vector<RerankingSample> samples;
+  FileReport report;
+};
+
+/// Reads JSON lines {"query": TEXT, "positive": [TEXT, …], "negative": [TEXT, …]}; a text alone
+/// stands for a list of one. `split` chooses rows as in read_dataset. InputError names the line.
+RerankingData read_reranking(const std::filesystem::path& path, const SplitChoice& split = {});
 
 }  // namespace ringlet::train

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/data/file_report.h"
 #include "ringlet/train/data/lines.h"
 #include "ringlet/train/data/read_options.h"
 
@@ -77,5 +77,39 @@ bool has_column(const std::vector<std::string>& columns, std::string_view name);
 /// ends in .tsv, or if the first line has more tabs than commas; else of CSV. An empty file
 /// and a JSON array are InputError.
 std::unique_ptr<RowReader> open_rows(LineReader lines, const Renames& renames);
+
+struct JsonMember {
+  enum class Kind { text, null, other };
+  std::string key;
+  std::string text;  // the string, true, false, or the number as written (integers in decimal)
+  Kind kind = Kind::null;
+};
+
+/// The members of the line's object, in its order, without those inside of them. `complaint` says
+/// why the line has no object; unchanged otherwise.
+std::vector<JsonMember> json_members(std::string_view line, std::string& complaint);
+
+/// The name of the column that a SplitFilter reads.
+inline constexpr const char* kSplitColumn = "split";
+
+/// Chooses the rows of a split by the column `split`. Without such a column it takes every row;
+/// with one, a choice is needed.
+class SplitFilter {
+ public:
+  /// InputError for a choice in a file without the column, unless it is shared.
+  SplitFilter(std::string file, bool has_column, const SplitChoice& choice);
+
+  bool has_column() const { return has_column_; }
+  /// Whether to use the row with this value of the column; the row is counted.
+  bool takes(std::optional<std::string_view> split);
+  /// After the last row: what was chosen and left out. InputError that names the splits and their
+  /// rows if there is none of the chosen split, or nothing was chosen.
+  void finish(FileReport& report) const;
+
+ private:
+  std::string file_, wanted_;
+  bool has_column_;
+  std::map<std::string, std::size_t, std::less<>> rows_;  // of each split
+};
 
 }  // namespace ringlet::train

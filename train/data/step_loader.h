@@ -63,6 +63,9 @@ struct LoaderOptions {
   /// A global batch is dealt to so many logical ranks; 0: to world_size. Each rank has the batches
   /// of a contiguous block of them (core/ops/sum_tree.h), logical rank by logical rank.
   std::size_t logical_ranks = 0;
+  /// Every rank has equally many batches, for forwards that are collective. A rank with fewer
+  /// logical ranks has its first one twice; the first time does not count.
+  bool equal_batches = false;
   /// Text: devices of this one rank. Each batch holds batch_size rows for each of them, dealt out
   /// as to so many ranks.
   std::size_t devices = 1;
@@ -85,6 +88,7 @@ struct BatchShare {
   double factor = 1;      // of its loss: the products add up to the loss of the step
   bool ends_rank = true;  // the step has no further batch of this logical rank
   bool ends_step = true;  // nor of another one of this rank
+  bool counts = true;     // else it lines up collectives: its gradients are to be dropped
 
   /// The batch's summand of the step's loss, over all ranks; `loss` is computed from it alone.
   Variable weigh(const Variable& loss) const { return factor == 1 ? loss : loss * factor; }
@@ -97,9 +101,9 @@ class StepLoader {
   StepLoader& operator=(const StepLoader&) = delete;
   /// The rows are dealt out to the ranks of `group` from here on, `accumulation` batches a step.
   /// `split_batches` divides the batch size by the ranks, else each has batches of that size.
-  /// `logical_ranks`: see LoaderOptions.
+  /// `logical_ranks`, `equal_batches`: see LoaderOptions.
   void deal(const comm::Group& group, std::size_t accumulation, bool split_batches,
-            std::size_t logical_ranks = 0);
+            std::size_t logical_ranks = 0, bool equal_batches = false);
   /// The position of the next batch. Inside a step it is that step's.
   Position position() const { return position_; }
   /// Moves to the beginning of a step.

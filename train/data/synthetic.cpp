@@ -12,7 +12,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/data/permutation.h"
+#include "ringlet/train/data/draws.h"
 #include "ringlet/train/data/scenes.h"
 
 namespace ringlet::train {

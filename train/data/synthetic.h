@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/train/data/idx.h"
+#include "ringlet/train/data/digits.h"
 
 namespace ringlet::train {
 

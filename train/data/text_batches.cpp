@@ -1,10 +1,10 @@
 // The batches of text that a Loader gives.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "ringlet/train/data/loader.h"
 #include "ringlet/train/data/readers.h"
-#include "ringlet/train/data/token_cache.h"
 
 namespace ringlet::train {
 
@@ -38,16 +38,25 @@ LoaderOptions with_limit(LoaderOptions options, const models::Tokenizer& tokeniz
 
 namespace {
 
-/// The rows of a data set, tokenized and packed.
+/// The rows of a data set, packed: tokenised at the first use, then kept, four bytes a token. For
+/// one thread at a time.
 class TextRows {
  public:
   TextRows(const TextDataset& data, models::Tokenizer tokenizer, const LoaderOptions& options)
       : data_(data),
-        pad_id_(std::max<std::int32_t>(0, tokenizer.special().pad)),
+        tokenizer_(std::move(tokenizer)),
+        pad_id_(std::max<std::int32_t>(0, tokenizer_.special().pad)),
         padded_(options.padded),
-        cache_(data, limited(std::move(tokenizer), options), options.prompts) {}
+        places_(data.size()) {
+    if (options.max_length > 0) tokenizer_.set_max_length(options.max_length);
+    for (const std::string& column : data.columns()) {
+      auto found = options.prompts.find(column);
+      if (found == options.prompts.end()) found = options.prompts.find("");
+      prompts_.push_back(found == options.prompts.end() ? "" : found->second);
+    }
+  }
 
-  std::int64_t tokens(std::size_t row) { return cache_.row(row).tokens; }
+  std::int64_t tokens(std::size_t row) { return cached(row).tokens; }
 
   /// Those at `mine` of the rows of a global batch.
   models::PackedBatch pack(std::span<const std::size_t> global,
@@ -55,7 +64,7 @@ class TextRows {
     models::BatchBuilder builder(static_cast<std::int64_t>(data_.columns().size()));
     for (const std::size_t at : mine) {
       const std::size_t row = global[at];
-      builder.add_row(cache_.row(row).spans(), static_cast<std::int64_t>(at));
+      builder.add_row(cached(row).spans(), static_cast<std::int64_t>(at));
       if (data_.target() == Target::label) builder.add_label(data_.label(row));
       if (data_.target() == Target::score) builder.add_score(data_.score(row));
       if (data_.target() == Target::embedding) builder.add_embedding(data_.embedding(row));
@@ -67,9 +76,41 @@ class TextRows {
   }
 
  private:
-  static models::Tokenizer limited(models::Tokenizer tokenizer, const LoaderOptions& options) {
-    if (options.max_length > 0) tokenizer.set_max_length(options.max_length);
-    return tokenizer;
+  struct Row {
+    std::array<std::span<const std::int32_t>, kMaxColumns> columns;
+    std::size_t count = 0;
+    std::int64_t tokens = 0;
+    std::span<const std::span<const std::int32_t>> spans() const { return {columns.data(), count}; }
+  };
+
+  /// Valid until the next call.
+  Row cached(std::size_t index) {
+    std::size_t& place = places_.at(index);
+    if (place == 0) place = tokenize(index) + 1;
+    Row row;
+    row.count = data_.columns().size();
+    std::size_t at = place - 1 + row.count;
+    for (std::size_t c = 0; c < row.count; ++c) {
+      const auto length = static_cast<std::size_t>(records_[place - 1 + c]);
+      row.columns[c] = std::span(records_).subspan(at, length);
+      row.tokens += static_cast<std::int64_t>(length);
+      at += length;
+    }
+    return row;
+  }
+
+  /// Appends the row's record and returns where it begins.
+  std::size_t tokenize(std::size_t index) {
+    const std::size_t record = records_.size();
+    const RowTexts texts = data_.texts(index);
+    records_.resize(record + texts.size());
+    for (std::size_t c = 0; c < texts.size(); ++c) {
+      const std::size_t before = records_.size();
+      tokenizer_.append(prompts_[c].empty() ? texts[c] : prompts_[c] + std::string(texts[c]),
+                        records_);
+      records_[record + c] = static_cast<std::int32_t>(records_.size() - before);
+    }
+    return record;
   }
 
   /// The labels of a batch without rows.
@@ -80,9 +121,12 @@ class TextRows {
   }
 
   const TextDataset& data_;
+  models::Tokenizer tokenizer_;
   std::int32_t pad_id_;
   bool padded_;
-  TokenCache cache_;
+  std::vector<std::string> prompts_;   // of each column
+  std::vector<std::size_t> places_;    // per row: where its record begins, + 1; 0 without one
+  std::vector<std::int32_t> records_;  // each is the length of each column, then their ids
 };
 
 /// `tokens`: of each row of the step.
@@ -149,11 +193,14 @@ BatchMaker<models::PackedBatch> text_batches(const Datasets& datasets,
     if (!parts[i].compares_block) return make_one(step, parts[i], now);
     if (i == 0) {
       block = std::make_shared<models::BatchBlock>();
-      for (const StepPart& part : parts) block->batches.push_back(make_one(step, part, now));
+      for (const StepPart& part : parts)
+        if (part.counts) block->batches.push_back(make_one(step, part, now));
     }
-    models::PackedBatch batch = block->batches[i];
+    const std::size_t padding = parts.size() - block->batches.size();
+    const std::size_t place = parts[i].counts ? i - padding : i;
+    models::PackedBatch batch = block->batches[place];
     batch.block = block;
-    batch.place_in_block = i;
+    batch.place_in_block = place;
     return batch;
   };
   return maker;

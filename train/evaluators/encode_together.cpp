@@ -1,15 +1,41 @@
 #include "ringlet/train/evaluators/encode_together.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <string_view>
-#include <unordered_map>
+#include <system_error>
+#include <vector>
 
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/train/data/loader.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/safetensors.h"
+#include "ringlet/train/data/draws.h"
 
 namespace ringlet::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBlock = 8192;
+constexpr const char* kName = "embeddings";
+
+/// Rank 0's rows where it has them, otherwise none on any rank.
+std::optional<Tensor> found_by_first(const EmbeddingCache& cache, const std::string& prompt,
+                                     std::span<const std::string> texts, std::int64_t columns,
+                                     const comm::Group& group) {
+  std::optional<Tensor> rows;
+  if (!cache.is_open()) return rows;
+  if (group.rank() == 0) rows = cache.find(prompt, texts);
+  if (group.size() == 1) return rows;
+  if (group.all_gather_bytes(rows ? "found" : "")[0].empty()) return std::nullopt;
+  Tensor table = rows ? *rows : zeros({std::ssize(texts), columns}, DType::f32, Device{});
+  comm::all_reduce_filled(group, table);
+  return table;
+}
+
+}  // namespace
 
 std::optional<std::size_t> row_not_finite(const Tensor& table) {
   const std::span values(table.data<float>(), static_cast<std::size_t>(table.numel()));
@@ -18,51 +44,13 @@ std::optional<std::size_t> row_not_finite(const Tensor& table) {
   return static_cast<std::size_t>(bad - values.begin()) / static_cast<std::size_t>(table.size(1));
 }
 
-DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts) {
-  DealtTexts dealt;
-  std::vector<std::int64_t> bytes;  // (distinct)
-  std::unordered_map<std::string_view, std::size_t> known;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const auto [entry, is_new] = known.emplace(texts[i], dealt.places.size());
-    if (is_new) {
-      dealt.places.emplace_back();
-      bytes.push_back(static_cast<std::int64_t>(texts[i].size()));
-    }
-    dealt.places[entry->second].push_back(i);
-  }
-  dealt.parts = deal_rows(bytes, parts);
-  return dealt;
-}
-
-namespace {
-
-/// encode_together on several ranks.
-Tensor encode_shares(const models::SentenceEncoder& model, std::span<const std::string> texts,
-                     const models::EncodeOptions& options, const comm::Group& group) {
-  const DealtTexts dealt = deal_texts(texts, static_cast<std::size_t>(group.size()));
-  const std::vector<std::size_t>& mine = dealt.parts[static_cast<std::size_t>(group.rank())];
-  std::vector<std::string> my_texts;
-  for (const std::size_t d : mine) my_texts.push_back(texts[dealt.places[d].front()]);
-  const Tensor embeddings = model.encode(my_texts, options);  // (mine, columns)
-  const std::int64_t columns = embeddings.size(1);
-  Tensor distinct =
-      zeros({static_cast<std::int64_t>(dealt.places.size()), columns}, DType::f32, Device{});
-  for (std::size_t i = 0; i < mine.size(); ++i)
-    distinct[static_cast<std::int64_t>(mine[i])].copy_(embeddings[static_cast<std::int64_t>(i)]);
-  comm::all_reduce_filled(group, distinct);
-  Tensor all = empty({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
-  for (std::size_t d = 0; d < dealt.places.size(); ++d)
-    for (const std::size_t place : dealt.places[d])
-      all[static_cast<std::int64_t>(place)].copy_(distinct[static_cast<std::int64_t>(d)]);
-  return all;
-}
-
-}  // namespace
-
 Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
                        const models::EncodeOptions& options, const comm::Group& group) {
-  const Tensor all = group.size() == 1 ? model.encode(texts, options)
-                                       : encode_shares(model, texts, options, group);
+  models::EncodeOptions mine = options;
+  mine.rank = static_cast<std::size_t>(group.rank());
+  mine.ranks = static_cast<std::size_t>(group.size());
+  const Tensor all = model.encode(texts, mine);
+  comm::all_reduce_filled(group, all);
   if (const auto row = row_not_finite(all))
     fail_input("the embedding of ", quote(texts[*row]), " is not finite");
   return all;
@@ -80,6 +68,79 @@ Tensor encode_as(TextRole role, const models::SentenceEncoder& model,
                  std::span<const std::string> texts, const models::EncodeOptions& options,
                  const comm::Group& group) {
   return encode_together(model, texts, for_role(role, model, options), group);
+}
+
+EmbeddingCache::EmbeddingCache(fs::path folder, std::uint64_t model)
+    : folder_(std::move(folder)), model_(model) {
+  make_folders(folder_);
+}
+
+std::optional<Tensor> EmbeddingCache::find(const std::string& prompt,
+                                           std::span<const std::string> texts) const {
+  if (folder_.empty()) return std::nullopt;
+  const fs::path file = file_of(prompt, texts);
+  if (!path_exists(file)) return std::nullopt;
+  return SafeTensors::open(file).load(kName).clone();
+}
+
+void EmbeddingCache::add(const std::string& prompt, std::span<const std::string> texts,
+                         const Tensor& embeddings) const {
+  if (!folder_.empty()) save_safetensors(file_of(prompt, texts), {{kName, embeddings}});
+}
+
+fs::path EmbeddingCache::file_of(const std::string& prompt,
+                                 std::span<const std::string> texts) const {
+  std::uint64_t key = mix64(model_, hash_text(prompt), texts.size());
+  for (const std::string& text : texts) key = mix64(key, hash_text(text));
+  return folder_ / fmt::format("{:016x}.safetensors", key);
+}
+
+std::uint64_t hash_folder(const fs::path& folder) {
+  const auto decides = [](const fs::path& kind) {
+    return kind == ".json" || kind == ".safetensors" || kind == ".txt";
+  };
+  std::vector<fs::path> files;
+  std::error_code error;
+  constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator at(folder, kFollow, error), end; !error && at != end;
+       at.increment(error))
+    if (decides(at->path().extension()) && at->is_regular_file(error)) files.push_back(at->path());
+  if (error) fail_input(folder.string(), ": cannot read: ", error.message());
+  std::ranges::sort(files);
+  std::uint64_t key = 0;
+  for (const fs::path& file : files)
+    key = mix64(key, hash_text(file.lexically_relative(folder).string()),
+                hash_text(MappedFile(file).text()));
+  return key;
+}
+
+void for_each_block(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                    const models::EncodeOptions& options, const EmbeddingCache& cache,
+                    const comm::Group& group, const std::function<void(const Tensor&)>& use) {
+  const std::string prompt = model.prompt(options);
+  const std::int64_t columns = model.encoded_dimension(options.truncate_dim);
+  for (std::size_t begin = 0; begin < texts.size(); begin += kBlock) {
+    const auto block = texts.subspan(begin, std::min(kBlock, texts.size() - begin));
+    std::optional<Tensor> rows = found_by_first(cache, prompt, block, columns, group);
+    if (!rows) {
+      rows = encode_together(model, block, options, group);
+      if (group.rank() == 0) cache.add(prompt, block, *rows);
+    }
+    use(*rows);
+  }
+}
+
+Tensor embed_blocks(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                    const models::EncodeOptions& options, const comm::Group& group,
+                    const EmbeddingCache& cache) {
+  Tensor all = empty({std::ssize(texts), model.encoded_dimension(options.truncate_dim)}, DType::f32,
+                     Device{});
+  std::int64_t done = 0;
+  for_each_block(model, texts, options, cache, group, [&](const Tensor& rows) {
+    all.slice(done, done + rows.size(0)).copy_(rows);
+    done += rows.size(0);
+  });
+  return all;
 }
 
 }  // namespace ringlet::train

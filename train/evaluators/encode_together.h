@@ -1,10 +1,13 @@
-// Encoding by all ranks of a group together.
+// Encoding by all ranks of a group together. A folder keeps embeddings, so that a run that was
+// stopped need not compute them again.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "ringlet/comm/group.h"
 #include "ringlet/models/sentence_encoder.h"
@@ -13,13 +16,6 @@ namespace ringlet::train {
 
 /// The first row of a table (rows, H), f32 on a CPU, with a number that is not finite.
 std::optional<std::size_t> row_not_finite(const Tensor& table);
-
-/// Texts divided among `parts`: each distinct text goes to one part, near-equal in bytes.
-struct DealtTexts {
-  std::vector<std::vector<std::size_t>> places;  // (distinct): the positions of each in the texts
-  std::vector<std::vector<std::size_t>> parts;   // (parts): the distinct texts of each, ascending
-};
-DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts);
 
 /// Embeddings (texts, H) of the same texts on every rank, each of which encodes its share. Every
 /// rank receives all of them, with the bits that one rank alone would compute. InputError, on every
@@ -39,5 +35,42 @@ models::EncodeOptions for_role(TextRole role, const models::SentenceEncoder& mod
 Tensor encode_as(TextRole role, const models::SentenceEncoder& model,
                  std::span<const std::string> texts, const models::EncodeOptions& options,
                  const comm::Group& group);
+
+/// A file for each block of texts. Its name comes from the model, the prompt and the texts.
+class EmbeddingCache {
+ public:
+  EmbeddingCache() = default;  // keeps nothing
+  /// Makes the folder if it is missing. `model` is a hash of all that decides about embeddings, for
+  /// instance of hash_folder() and options.
+  EmbeddingCache(std::filesystem::path folder, std::uint64_t model);
+
+  bool is_open() const { return !folder_.empty(); }
+  /// The rows of these texts, (texts, H); none if the folder does not have them.
+  std::optional<Tensor> find(const std::string& prompt, std::span<const std::string> texts) const;
+  void add(const std::string& prompt, std::span<const std::string> texts,
+           const Tensor& embeddings) const;
+
+ private:
+  std::filesystem::path file_of(const std::string& prompt,
+                                std::span<const std::string> texts) const;
+
+  std::filesystem::path folder_;
+  std::uint64_t model_ = 0;
+};
+
+/// A hash of the names and contents of the .json, .safetensors and .txt files in a model's folder
+/// and its subfolders, also linked ones. InputError if it cannot be read.
+std::uint64_t hash_folder(const std::filesystem::path& folder);
+
+/// Embeds texts 8192 at a time, by all ranks of the group together, and passes each block's (n, H)
+/// to `use` on every rank, in order. Rank 0's cache counts; all ranks have one or none has.
+void for_each_block(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                    const models::EncodeOptions& options, const EmbeddingCache& cache,
+                    const comm::Group& group, const std::function<void(const Tensor&)>& use);
+
+/// The embeddings of all texts in one table on the CPU, (texts, H).
+Tensor embed_blocks(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                    const models::EncodeOptions& options, const comm::Group& group,
+                    const EmbeddingCache& cache = {});
 
 }  // namespace ringlet::train

@@ -1,111 +1,88 @@
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
 #include "ringlet/comm/rows.h"
-#include "ringlet/train/evaluators/ranking.h"
+#include "ringlet/train/evaluators/statistics.h"
 
 namespace ringlet::train {
 namespace {
 
-using Ranks = std::vector<std::int64_t>;
+using Hits = std::vector<bool>;  // whether the document of each rank is relevant
+using Cutoffs = RetrievalCutoffs;
 
 /// Calls visit(rank from 1) for each hit up to rank k.
 template <class Visit>
-void for_hits(const std::vector<bool>& hits, std::int64_t k, Visit visit) {
+void for_hits(const Hits& hits, std::int64_t k, Visit visit) {
   for (std::int64_t rank = 1; rank <= std::min(k, std::ssize(hits)); ++rank)
     if (hits[static_cast<std::size_t>(rank - 1)]) visit(rank);
 }
 
-double count_hits(const std::vector<bool>& hits, std::int64_t k) {
+double count_hits(const Hits& hits, std::int64_t k) {
   double found = 0;
   for_hits(hits, k, [&](std::int64_t) { ++found; });
   return found;
 }
 
-double discounted_gain(const std::vector<bool>& hits, std::int64_t k) {
+double discounted_gain(const Hits& hits, std::int64_t k) {
   double sum = 0;
   for_hits(hits, k, [&](std::int64_t rank) { sum += gain(rank); });
   return sum;
 }
 
-double summed_precision(const std::vector<bool>& hits, std::int64_t k) {
+double summed_precision(const Hits& hits, std::int64_t k) {
   double sum = 0, found = 0;
   for_hits(hits, k, [&](std::int64_t rank) { sum += ++found / static_cast<double>(rank); });
   return sum;
 }
 
-void add_keys(std::vector<std::string>& keys, const char* name, const Ranks& ranks) {
-  for (const std::int64_t k : ranks) keys.push_back(str(name, '@', k));
+/// A figure of a query with `relevant` documents, at least 1.
+struct RetrievalFigure {
+  const char* key;  // "ndcg" of "ndcg@10"
+  const char* title;
+  std::vector<std::int64_t> Cutoffs::*at_k;
+  double (*value)(const Hits& hits, std::int64_t k, std::int64_t relevant);
+
+  std::string metric(std::int64_t k) const { return str(key, '@', k); }
+};
+constexpr std::array<RetrievalFigure, 6> kRetrievalFigures{{
+    {"accuracy", "Accuracy", &Cutoffs::accuracy_at_k,
+     [](const Hits& hits, auto k, auto) { return count_hits(hits, k) > 0 ? 1.0 : 0.0; }},
+    {"precision", "Precision", &Cutoffs::precision_recall_at_k,
+     [](const Hits& hits, auto k, auto) { return count_hits(hits, k) / static_cast<double>(k); }},
+    {"recall", "Recall", &Cutoffs::precision_recall_at_k,
+     [](const Hits& hits, auto k, auto all) {
+       return count_hits(hits, k) / static_cast<double>(all);
+     }},
+    {"ndcg", "NDCG", &Cutoffs::ndcg_at_k,
+     [](const Hits& hits, auto k, auto all) {
+       return discounted_gain(hits, k) / ideal_gain(std::min(k, all));
+     }},
+    {"mrr", "MRR", &Cutoffs::mrr_at_k,
+     [](const Hits& hits, auto k, auto) { return reciprocal_rank(hits, k); }},
+    {"map", "MAP", &Cutoffs::map_at_k,
+     [](const Hits& hits, auto k, auto all) {
+       return summed_precision(hits, k) / static_cast<double>(std::min(k, all));
+     }},
+}};
+/// The order of the table: each precision is followed by its recall, MRR by NDCG.
+const std::vector<std::vector<std::size_t>> kTable{{0}, {1, 2}, {4}, {3}, {5}};
+
+/// Calls visit(figure, k) for each metric, in order.
+template <class Visit>
+void for_figures(const Cutoffs& cutoffs, Visit visit) {
+  for (const RetrievalFigure& figure : kRetrievalFigures)
+    for (const std::int64_t k : cutoffs.*figure.at_k) visit(figure, k);
 }
 
 /// The largest rank.
-std::int64_t largest(const RetrievalCutoffs& cutoffs) {
+std::int64_t largest(const Cutoffs& cutoffs) {
   std::int64_t most = 1;
-  for (const Ranks* ranks : {&cutoffs.mrr_at_k, &cutoffs.ndcg_at_k, &cutoffs.accuracy_at_k,
-                             &cutoffs.precision_recall_at_k, &cutoffs.map_at_k})
-    for (const std::int64_t k : *ranks) most = std::max(most, k);
+  for_figures(cutoffs, [&](const RetrievalFigure&, std::int64_t k) { most = std::max(most, k); });
   return most;
-}
-
-/// "accuracy@1", …, "precision@1", …, "recall@1", …, "ndcg@10", "mrr@10", "map@100".
-std::vector<std::string> retrieval_keys(const RetrievalCutoffs& cutoffs) {
-  std::vector<std::string> keys;
-  add_keys(keys, "accuracy", cutoffs.accuracy_at_k);
-  add_keys(keys, "precision", cutoffs.precision_recall_at_k);
-  add_keys(keys, "recall", cutoffs.precision_recall_at_k);
-  add_keys(keys, "ndcg", cutoffs.ndcg_at_k);
-  add_keys(keys, "mrr", cutoffs.mrr_at_k);
-  add_keys(keys, "map", cutoffs.map_at_k);
-  return keys;
-}
-
-/// The keys in the order of the table: each precision is followed by its recall, MRR by NDCG.
-std::vector<std::string> retrieval_columns(const RetrievalCutoffs& cutoffs) {
-  std::vector<std::string> keys;
-  add_keys(keys, "accuracy", cutoffs.accuracy_at_k);
-  for (const std::int64_t k : cutoffs.precision_recall_at_k) {
-    add_keys(keys, "precision", {k});
-    add_keys(keys, "recall", {k});
-  }
-  add_keys(keys, "mrr", cutoffs.mrr_at_k);
-  add_keys(keys, "ndcg", cutoffs.ndcg_at_k);
-  add_keys(keys, "map", cutoffs.map_at_k);
-  return keys;
-}
-
-/// The figures in the order of retrieval_keys. `hits`: whether the document of each rank is
-/// relevant; `relevant`: how many there are, at least 1.
-std::vector<double> retrieval_figures(const std::vector<bool>& hits, std::int64_t relevant,
-                                      const RetrievalCutoffs& cutoffs) {
-  RINGLET_CHECK(relevant > 0, "[retrieval] a query without relevant documents");
-  std::vector<double> values;
-  const auto add = [&](const Ranks& ranks, auto figure) {
-    for (const std::int64_t k : ranks) values.push_back(figure(k));
-  };
-  const auto all = static_cast<double>(relevant);
-  add(cutoffs.accuracy_at_k, [&](auto k) { return count_hits(hits, k) > 0 ? 1.0 : 0.0; });
-  add(cutoffs.precision_recall_at_k,
-      [&](auto k) { return count_hits(hits, k) / static_cast<double>(k); });
-  add(cutoffs.precision_recall_at_k, [&](auto k) { return count_hits(hits, k) / all; });
-  add(cutoffs.ndcg_at_k,
-      [&](auto k) { return discounted_gain(hits, k) / ideal_gain(std::min(k, relevant)); });
-  add(cutoffs.mrr_at_k, [&](auto k) { return reciprocal_rank(hits, k); });
-  add(cutoffs.map_at_k, [&](auto k) {
-    return summed_precision(hits, k) / static_cast<double>(std::min(k, relevant));
-  });
-  return values;
-}
-
-/// "NDCG@10" of "ndcg@10".
-std::string column_title(const std::string& key) {
-  static const std::map<std::string, std::string> kTitles{
-      {"accuracy", "Accuracy"}, {"precision", "Precision"}, {"recall", "Recall"},
-      {"mrr", "MRR"},           {"ndcg", "NDCG"},           {"map", "MAP"}};
-  const std::size_t at = key.find('@');
-  return kTitles.at(key.substr(0, at)) + key.substr(at);
 }
 
 Tensor rows_of(const Tensor& table, std::span<const std::size_t> rows) {
@@ -148,10 +125,10 @@ InformationRetrievalEvaluator::InformationRetrievalEvaluator(const RetrievalData
 
 Report InformationRetrievalEvaluator::report(const models::SentenceEncoder& model,
                                              const EvaluationPoint& at) const {
-  const Tensor queries = encode_as(TextRole::query, model, queries_, options_.encode, at.group);
+  const Tensor queries = encode_as(TextRole::query, model, queries_, {}, at.group);
   const auto documents = [&](std::size_t begin, std::size_t end) {
-    return encode_as(TextRole::document, model, std::span(corpus_).subspan(begin, end - begin),
-                     options_.encode, at.group);
+    return encode_as(TextRole::document, model, std::span(corpus_).subspan(begin, end - begin), {},
+                     at.group);
   };
   return score(queries.to(model.device()), documents, own_similarity(model), at);
 }
@@ -185,8 +162,11 @@ Report InformationRetrievalEvaluator::score(const Tensor& queries, const Documen
     const std::string name(kSimilarities(similarities[s]));
     const Metrics means = means_of(searches[s].finish(), mine, at.group);
     for (const auto& [key, mean] : means) report.add_metric(name + '_' + key, mean);
-    for (const std::string& key : retrieval_columns(options_.cutoffs))
-      report.add_column(name + '-' + column_title(key), *find_metric(means, key));
+    for (const std::vector<std::size_t>& group : kTable)
+      for (const std::int64_t k : options_.cutoffs.*kRetrievalFigures[group[0]].at_k)
+        for (const std::size_t i : group)
+          report.add_column(str(name, '-', kRetrievalFigures[i].title, '@', k),
+                            *find_metric(means, kRetrievalFigures[i].metric(k)));
     if (*find_metric(means, ndcg) > best) primary = name + '_' + ndcg;
     best = std::max(best, *find_metric(means, ndcg));
   }
@@ -205,14 +185,17 @@ Metrics InformationRetrievalEvaluator::means_of(const std::vector<std::vector<Hi
   std::vector<double> figures;  // (my queries, keys)
   for (std::int64_t query = mine.begin; query < mine.end; ++query) {
     const Relevant& relevant = relevant_[static_cast<std::size_t>(query)];
-    std::vector<bool> hits;
+    Hits hits;
     for (const Hit& hit : found[static_cast<std::size_t>(query - mine.begin)])
       hits.push_back(relevant.rows.contains(hit.row));
-    const auto of_query = retrieval_figures(hits, relevant.count, options_.cutoffs);
-    figures.insert(figures.end(), of_query.begin(), of_query.end());
+    for_figures(options_.cutoffs, [&](const RetrievalFigure& figure, std::int64_t k) {
+      figures.push_back(figure.value(hits, k, relevant.count));
+    });
   }
   Metrics means;
-  for (const std::string& key : retrieval_keys(options_.cutoffs)) means.emplace_back(key, 0);
+  for_figures(options_.cutoffs, [&](const RetrievalFigure& figure, std::int64_t k) {
+    means.emplace_back(figure.metric(k), 0);
+  });
   for (const std::vector<double>& theirs : comm::all_gather_values(group, figures))
     for (std::size_t i = 0; i < theirs.size(); ++i) means[i % means.size()].second += theirs[i];
   for (auto& [key, sum] : means) sum /= static_cast<double>(queries_.size());

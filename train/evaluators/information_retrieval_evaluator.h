@@ -8,7 +8,7 @@
 
 #include "ringlet/train/data/retrieval.h"
 #include "ringlet/train/evaluators/evaluator.h"
-#include "ringlet/train/evaluators/search/top_k.h"
+#include "ringlet/train/evaluators/search/similarity.h"
 
 namespace ringlet::train {
 
@@ -31,7 +31,6 @@ class InformationRetrievalEvaluator final : public Evaluator {
     std::vector<Similarity> similarities = {};  // empty: the model's similarity_fn_name
     std::size_t corpus_chunk_size = 50000;      // documents embedded before they are searched
     RetrievalCutoffs cutoffs = {};
-    models::EncodeOptions encode = {};
   };
   /// Queries without relevant documents do not count; InputError if none is left.
   InformationRetrievalEvaluator(const RetrievalData& data, Options options);

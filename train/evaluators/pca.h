@@ -1,10 +1,12 @@
-// Principal component analysis, in the memory of one covariance matrix.
+// Principal component analysis, in the memory of one covariance matrix, and encoders with a
+// projection onto the components.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "ringlet/core/tensor/tensor.h"
+#include "ringlet/models/sentence_encoder.h"
 
 namespace ringlet::train {
 
@@ -36,5 +38,13 @@ class Pca {
   Tensor sum_;       // (1, d) f64
   Tensor products_;  // (d, d) f64, X'X
 };
+
+/// Appends Dense(d, k) with the components as weight, without bias and activation: embeddings keep
+/// their mean, as in the example of Sentence Transformers. With `whiten` the mean is subtracted and
+/// each component divided by its standard deviation, and Normalize follows. The transformer is
+/// shared with `encoder`; truncate_dim is unset. InputError with `whiten` where a component has no
+/// variance.
+models::SentenceEncoder reduced_encoder(const models::SentenceEncoder& encoder,
+                                        const PrincipalComponents& components, bool whiten);
 
 }  // namespace ringlet::train

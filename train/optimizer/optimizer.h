@@ -89,6 +89,8 @@ class Optimizer {
   /// Puts back whole moments, shaped like the parameter or flat, for the parameters named. Others
   /// start anew. Unknown names and other shapes are Error, and then nothing has been changed.
   void load_state(const std::vector<ParameterState>& states) { state_.load(states); }
+  /// The counts alone, where local_moments() have been written.
+  void set_updates(const std::vector<ParameterState>& states) { state_.set_updates(states); }
 
  protected:
   /// A local slice of the arena, of which the segments are updated.

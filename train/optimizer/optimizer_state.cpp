@@ -210,8 +210,7 @@ void OptimizerState::load(const std::vector<Named>& states) {
   local_moments();
   for (std::vector<Tensor>& tensors : moments_)
     for (Tensor& moment : tensors) moment.zero_();
-  for (std::size_t i = 0; i < entries_.size(); ++i)
-    entries_[i].steps = given[i] ? given[i]->steps : 0;
+  set_updates(states);
   for (const Span& span : spans()) {
     const Entry& entry = entries_[span.entry];
     if (entry.steps == 0) continue;
@@ -220,6 +219,13 @@ void OptimizerState::load(const std::vector<Named>& states) {
       const Tensor whole = given[span.entry]->moments[i].second.view({-1});
       part(moments_[span.slice][i], span).copy_(whole.slice(span.begin - base, span.end - base));
     }
+  }
+}
+
+void OptimizerState::set_updates(const std::vector<Named>& states) {
+  for (Entry& entry : entries_) {
+    const auto given = std::ranges::find(states, entry.placed.name, &Named::name);
+    entry.steps = given == states.end() ? 0 : given->steps;
   }
 }
 

@@ -100,6 +100,8 @@ class OptimizerState {
   /// The same with the moments of those that were updated.
   std::vector<Named> state();
   void load(const std::vector<Named>& states);
+  /// The counts alone; moments are written through local_moments().
+  void set_updates(const std::vector<Named>& states);
 
  private:
   void refresh_slices();

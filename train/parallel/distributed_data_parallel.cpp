@@ -96,9 +96,10 @@ void DistributedDataParallel::backward_begins(std::span<autograd::VariableState*
   launch_complete();
 }
 
-void DistributedDataParallel::end_logical_rank() {
+void DistributedDataParallel::end_logical_rank(bool counts) {
   check_usable();
-  carry(items_, sum_.add(arena_->grad()), 0);
+  if (!counts) return drop_gradients();
+  add_to_sum(items_, arena_->grad(), sum_, 0);
 }
 
 void DistributedDataParallel::grad_ready(autograd::VariableState& leaf) {
@@ -106,11 +107,15 @@ void DistributedDataParallel::grad_ready(autograd::VariableState& leaf) {
   launch_complete();
 }
 
-void DistributedDataParallel::backward_ends() {
-  // Parameters in the graph that got no gradient are left out, the same ones on all ranks.
+// The same ones on all ranks.
+void DistributedDataParallel::leave_out_unwritten() {
   for (Item& item : items_)
     if (!item.state->has_grad && !item.carried && std::exchange(item.pending, false))
       item.restore();
+}
+
+void DistributedDataParallel::backward_ends() {
+  leave_out_unwritten();
   if (std::exchange(reducing_, false)) reduce_rest();
   RankStrategy::backward_ends();
 }

@@ -66,7 +66,7 @@ class DistributedDataParallel final : public RankStrategy {
   const comm::Group& replicas() const override { return group_; }
   std::vector<nn::LocalSlice> local_slices() override;
 
-  void end_logical_rank() override;
+  void end_logical_rank(bool counts) override;
   // A bucket is reduced when its gradients are complete and all earlier buckets are in flight: the
   // same order on every rank.
   void backward_begins(std::span<autograd::VariableState* const> reached) override;
@@ -78,6 +78,7 @@ class DistributedDataParallel final : public RankStrategy {
     bool active = false;       // some gradient in it waits to be reduced
     std::int64_t waiting = 0;  // parameters with an incomplete gradient
   };
+  void leave_out_unwritten() override;
   template <class Visit>
   void for_buckets(const Item& item, Visit&& visit);
   void launch_complete();

@@ -35,9 +35,6 @@ class Gatherer final : public UnitSharding, public std::enable_shared_from_this<
                      options.units, options.shard_size),
         options_(options),
         whole_(states_.size()) {
-    if (logical_ranks_ % size() != 0)
-      fail_setting("logical_ranks", ' ', logical_ranks_, ": expected a multiple of the ", size(),
-                   " ranks under fsdp");
     RINGLET_CHECK(options.param_dtype == DType::f32 || options.param_dtype == DType::bf16,
                   "[fsdp] parameters are gathered as f32 or bf16, not as ", options.param_dtype);
     find_places();

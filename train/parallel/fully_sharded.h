@@ -33,7 +33,8 @@ struct FullyShardedOptions {
   /// Divides the summed gradients by the ranks, as PyTorch does: for a loss that is the mean of
   /// this rank's rows. Off, losses divide by the rows of the global batch.
   bool average = false;
-  /// See RankStrategy. 0, or a multiple of the ranks: every forward is collective.
+  /// See RankStrategy. Every forward is collective: if the ranks do not divide them, loaders need
+  /// equal_batches.
   int logical_ranks = 0;
 };
 
@@ -41,7 +42,8 @@ struct FullyShardedOptions {
 /// unit. It temporarily holds three units' whole parameters, two units' gradients and the
 /// parameters outside every unit. Per step it moves 3 (n - 1) / n x the parameters, less a table's
 /// rows without gradient (ShardedDataParallel). A unit with a frozen parameter stays whole until
-/// backward enters the next one.
+/// backward enters the next one. With more logical ranks than ranks, units must be registered in
+/// the order of the forward: others' gradients stay whole for longer.
 ///
 /// A module that is a unit gathers its parameters before its forward and before its backward.
 /// Parameters outside every unit are gathered when the outermost module that holds them is entered,

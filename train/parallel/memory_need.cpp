@@ -29,13 +29,12 @@ MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int mom
   }
   const auto all = static_cast<std::size_t>(arena->numel());
   const std::size_t shard = *std::max_element(shards.begin(), shards.end());
-  const bool gradients = strategy == Strategy::zero2 || strategy == Strategy::fsdp;
-  const bool state = gradients || strategy == Strategy::zero1;
+  const StrategyTraits sharded = traits(strategy);
   MemoryNeed need;
-  need.parameters = strategy == Strategy::fsdp ? shard : all;
-  need.gradients = gradients ? shard : all;
-  need.state = static_cast<std::size_t>(moments) * (state ? shard : all);
-  if (gradients) need.whole = strategy == Strategy::fsdp ? outside + busiest : largest;
+  need.parameters = sharded.parameters ? shard : all;
+  need.gradients = sharded.gradients ? shard : all;
+  need.state = static_cast<std::size_t>(moments) * (sharded.state ? shard : all);
+  if (sharded.gradients) need.whole = sharded.parameters ? outside + busiest : largest;
   const std::size_t element = itemsize(arena->units().front().parameters.front().parameter.dtype());
   for (std::size_t* bytes : {&need.parameters, &need.gradients, &need.state, &need.whole})
     *bytes *= element;

@@ -32,12 +32,13 @@ class NoSync {
 };
 
 /// Ends a logical rank within a step, after its last backward, which ran under NoSync. Its
-/// gradients wait for those of the next one. `module` is the strategy's.
-inline void end_logical_rank(const nn::Module& module) {
+/// gradients wait for those of the next one, or are dropped: `counts` is BatchShare's. `module` is
+/// the strategy's.
+inline void end_logical_rank(const nn::Module& module, bool counts = true) {
   const auto sharding = nn::sharding_of(module);
   RINGLET_CHECK(sharding, "[logical ranks] a rank has several in a step: attach a strategy, for ",
                 "one rank DistributedDataParallel, with the loader's logical_ranks");
-  sharding->end_logical_rank();
+  sharding->end_logical_rank(counts);
 }
 
 }  // namespace ringlet::train

@@ -17,7 +17,7 @@
 #include "ringlet/core/threads/processors.h"
 #include "ringlet/nn/clone.h"
 #include "ringlet/nn/place.h"
-#include "ringlet/train/parallel/update_buffer.h"
+#include "ringlet/train/parallel/same_module.h"
 
 namespace ringlet::train {
 namespace {

@@ -2,34 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ringlet/comm/rows.h"
-#include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/sum_tree.h"
+#include "ringlet/core/ops/combine.h"
+#include "ringlet/core/ops/index.h"
 
 namespace ringlet::train {
-namespace {
-
-/// The sum of those that are defined, into one of them.
-Tensor add_by_tree(const std::vector<Tensor>& leaves) {
-  const int count = static_cast<int>(leaves.size());
-  std::vector<Tensor> waiting;
-  for (int leaf = 0; leaf < count; ++leaf) {
-    waiting.push_back(leaves[static_cast<std::size_t>(leaf)]);
-    for (int more = additions_after(leaf, count); more > 0; --more) {
-      const Tensor later = std::move(waiting.back());
-      waiting.pop_back();
-      Tensor& earlier = waiting.back();
-      if (!earlier.defined())
-        earlier = later;
-      else if (later.defined())
-        axpby(earlier, 1, later, 1);
-    }
-  }
-  return waiting.front();
-}
-
-}  // namespace
 
 RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool known,
                          const comm::Group& group)
@@ -52,8 +31,7 @@ RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool know
   gathered_ = empty({end / columns, columns}, table_.dtype(), table_.device());
   const std::int64_t first = pieces[static_cast<std::size_t>(group.rank())].offset / columns;
   Tensor mine = gathered_.slice(first, first + static_cast<std::int64_t>(rows.size()));
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    mine[static_cast<std::int64_t>(i)].copy_(table_[rows[i]]);
+  mine.copy_(index_select(table_, 0, tensor(rows, {std::ssize(rows)}, table_.device())));
   work_ = group.all_gather(gathered_, mine, pieces);
 }
 
@@ -69,18 +47,25 @@ void RowExchange::agree(const std::vector<std::int32_t>& mine, const comm::Group
 void RowExchange::finish(Tensor out, std::int64_t begin) {
   work_.wait();
   const std::int64_t columns = table_.size(1), end = begin + out.numel();
-  std::map<std::int32_t, std::vector<std::pair<std::size_t, std::int64_t>>> places;  // of a row
-  std::int64_t next = 0;
+  const auto element = static_cast<std::int64_t>(itemsize(table_.dtype()));
+  const Tensor none = zeros({columns}, table_.dtype(), table_.device());
+  std::map<std::int32_t, std::vector<const void*>> parts;  // of a row, by rank
+  const std::byte* next = gathered_.bytes();
+  std::byte* const to = out.mutable_bytes();
   for (std::size_t rank = 0; rank < rows_.size(); ++rank)
-    for (const std::int32_t row : rows_[rank]) places[row].emplace_back(rank, next++);
-  for (const auto& [row, of_row] : places) {
+    for (const std::int32_t row : rows_[rank]) {
+      auto& of_row = parts.try_emplace(row, rows_.size(), none.bytes()).first->second;
+      of_row[rank] = std::exchange(next, next + columns * element);
+    }
+  for (auto& [row, of_row] : parts) {
     const std::int64_t start = row * columns;
     const std::int64_t first = std::max(start, begin), last = std::min(start + columns, end);
     if (first >= last) continue;
-    std::vector<Tensor> parts(rows_.size());  // undefined where a rank does not have the row
-    for (const auto& [rank, place] : of_row)
-      parts[rank] = gathered_[place].slice(first - start, last - start);
-    out.slice(first - begin, last - begin).copy_(add_by_tree(parts));
+    for (const void*& part : of_row)
+      part = static_cast<const std::byte*>(part) + (first - start) * element;
+    combine_kernel({to + (first - begin) * element, of_row.data(), static_cast<int>(of_row.size()),
+                    last - first, CombineOp::sum, 1, out.dtype()},
+                   out.device());
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -14,8 +13,8 @@
 namespace ringlet::train {
 
 /// Ranks send the rows that they have written instead of the whole table. Each row is added by the
-/// tree over the ranks (core/ops/sum_tree.h), without the ranks that do not have it. This gives the
-/// bits of a dense sum: such rows are +0 there, and no gradient of an embedding is -0.
+/// tree over the ranks (core/ops/sum_tree.h); a rank that does not have it adds +0. This gives the
+/// bits of a dense sum.
 class RowExchange {
  public:
   /// Collective. `table` (V, C) f32 or f64 is this rank's; `rows` are those that are not zero, in

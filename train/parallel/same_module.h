@@ -1,6 +1,8 @@
-// Whether all ranks hold the same module: equal names, shapes and dtypes.
+// Whether all ranks hold the same module: equal names, shapes and dtypes. Its buffers follow those
+// of another rank or device.
 #pragma once
 
+#include <cstring>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -41,6 +43,13 @@ inline void check_same_module(std::string_view strategy, const nn::Module& modul
     fail("[", strategy, "] the module differs between ranks: as parameter ", i, " rank 0 has ",
          first, ", rank ", r, " has ", other);
   }
+}
+
+/// A buffer that has the value already is not written: a graph may hold it.
+inline void update_buffer(Tensor buffer, const Tensor& value) {
+  const bool here = buffer.device().type == DeviceType::cpu && value.device() == buffer.device();
+  if (here && std::memcmp(buffer.bytes(), value.bytes(), buffer.nbytes()) == 0) return;
+  buffer.copy_(value);
 }
 
 }  // namespace ringlet::train

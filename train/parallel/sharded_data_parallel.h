@@ -7,7 +7,7 @@ namespace ringlet::train {
 
 struct ShardedDataParallelOptions {
   /// 1: the optimizer state is sharded. 2: the gradients, too; whole gradients exist for two units
-  /// at a time.
+  /// at a time. With more logical ranks than ranks this needs units in the order of the forward.
   int stage = 1;
   /// Divides the summed gradients by the number of ranks, as PyTorch does: for a loss that is the
   /// mean over this rank's rows. If false, losses divide by the rows of the global batch.

@@ -21,7 +21,7 @@ class Sender {
     return static_cast<std::size_t>(comm::elements_sent(schedule, pieces)) * size;
   }
   std::size_t all_reduce(std::int64_t numel, std::size_t size) const {
-    return (*this)(comm::Op::all_reduce, comm::even_pieces(numel, ranks_), size);
+    return (*this)(comm::Op::all_reduce, comm::even_pieces(numel, ranks_, comm::kPieceAlign), size);
   }
 
  private:
@@ -36,16 +36,16 @@ StepTraffic step_traffic(Strategy strategy, nn::Module& module, int rank, int ra
   const Sender sent(rank, ranks, algorithm);
   const auto arena = nn::plan(module);
   StepTraffic traffic;
-  if (strategy == Strategy::none || strategy == Strategy::dp || arena->numel() == 0) return traffic;
+  if (!traits(strategy).ranks || arena->numel() == 0) return traffic;
   const std::size_t size = itemsize(arena->units().front().parameters.front().parameter.dtype());
-  if (strategy == Strategy::ddp) {
+  if (!traits(strategy).state) {
     traffic.gradients = sent.all_reduce(arena->numel(), size);
     return traffic;
   }
   for (const nn::Unit& unit : arena->units()) {
     const comm::Pieces pieces = comm::even_pieces(unit.end - unit.begin, ranks, kNormBlock);
     traffic.gradients += sent(comm::Op::reduce_scatter, pieces, size);
-    if (strategy == Strategy::fsdp) {
+    if (traits(strategy).parameters) {
       const UnitLayout layout(unit, pieces, {});
       // A layer is gathered for its forward and for its backward, the rest once for both.
       traffic.parameters += (unit.layer ? 2 : 1) * sent(comm::Op::all_gather, layout.pieces(), 1);

@@ -5,7 +5,6 @@
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/same_module.h"
-#include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
 
@@ -13,7 +12,7 @@ namespace {
 
 nn::Arena& arena_of(Strategy strategy, nn::Module& module, int ranks, const nn::UnitPolicy& units) {
   check_memory_limit(strategy, module, ranks, 0, units);
-  const auto arena = strategy == Strategy::fsdp ? nn::plan(module, units) : nn::pack(module);
+  const auto arena = traits(strategy).parameters ? nn::plan(module, units) : nn::pack(module);
   RINGLET_CHECK(!arena->sharding() && !nn::on_several_devices(module), "[", kStrategies(strategy),
                 "] the module has a strategy already, or parameters on several devices");
   return *arena;  // the module's
@@ -53,8 +52,8 @@ RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Gr
   }
   check_same_module(name_, module_, group_);
   RINGLET_CHECK(!items_.empty(), "[", name_, "] the module has no parameters");
-  broadcast(strategy != Strategy::fsdp);
-  if (strategy == Strategy::fsdp) return;
+  broadcast(!traits(strategy).parameters);
+  if (traits(strategy).parameters) return;
   self_ = {this, [](RankStrategy*) {}};
   attach(self_);
 }
@@ -116,14 +115,29 @@ void RankStrategy::backward_ends() {
   running_ = false;
 }
 
-void RankStrategy::carry(std::span<Item> items, const Tensor& sum, std::int64_t begin) {
+void RankStrategy::add_to_sum(std::span<Item> items, const Tensor& gradients,
+                              comm::LogicalSum& of_earlier, std::int64_t begin) {
+  for (const Item& item : items)  // an earlier logical rank may have one
+    if (item.pending && !item.state->has_grad) item.slot->in(gradients, begin).zero_();
+  const Tensor sum = of_earlier.add(gradients);
   for (Item& item : items) {
-    if (!item.pending || !item.state->has_grad) item.slot->in(sum, begin).zero_();
-    if (!item.pending) continue;
+    if (!item.pending) {
+      item.slot->in(sum, begin).zero_();
+      continue;
+    }
     item.carried = true;
     item.state->has_grad = item.state->dense = false;
     tables_.forget(*item.state);
   }
+}
+
+void RankStrategy::drop_gradients() {
+  for (Item& item : items_) {
+    if (!item.pending) continue;
+    item.state->has_grad = item.state->dense = false;
+    tables_.forget(*item.state);
+  }
+  leave_out_unwritten();
 }
 
 void RankStrategy::backward_failed() noexcept { broken_ = broken_ || running_; }

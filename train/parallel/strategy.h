@@ -63,9 +63,14 @@ class RankStrategy : public nn::Sharding {
   void check_usable() const;
   /// Records which gradients exist and which the backward reaches. True if it is to reduce.
   bool begin(std::span<autograd::VariableState* const> reached);
-  /// The gradients of a logical rank are in `sum`, which begins at element `begin`: missing ones
-  /// become zeros. The next ones begin with zero.
-  void carry(std::span<Item> items, const Tensor& sum, std::int64_t begin);
+  /// Adds the gradients of a logical rank, which begin at element `begin`, to those of earlier
+  /// ones: missing ones are zeros. The next ones begin with zero.
+  void add_to_sum(std::span<Item> items, const Tensor& gradients, comm::LogicalSum& of_earlier,
+                  std::int64_t begin);
+  /// The gradients since then are none, as if their backwards had not run.
+  void drop_gradients();
+  /// Parameters in the graph that got no gradient have what they had before.
+  virtual void leave_out_unwritten() = 0;
   /// Divides a sum over the ranks, in place, if gradients are averaged.
   void take_average(Tensor sum) const {
     if (average_) axpby(sum, 1.0 / logical_ranks(), sum, 0);

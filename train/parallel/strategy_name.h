@@ -1,4 +1,4 @@
-// The strategies by name.
+// The strategies by name, and what each shards.
 #pragma once
 
 #include "ringlet/core/base/names.h"
@@ -8,5 +8,21 @@ namespace ringlet::train {
 enum class Strategy { none, dp, ddp, zero1, zero2, fsdp };
 inline constexpr EnumNames<Strategy, 6> kStrategies{
     "strategy", {"none", "dp", "ddp", "zero1", "zero2", "fsdp"}};
+
+/// The strategies of several ranks.
+inline constexpr std::array kStrategiesOfRanks{Strategy::ddp, Strategy::zero1, Strategy::zero2,
+                                               Strategy::fsdp};
+
+struct StrategyTraits {
+  bool ranks = false;  // works on several ranks
+  /// True: each rank keeps a shard; false: every rank keeps all.
+  bool state = false, gradients = false, parameters = false;
+};
+/// In the order of Strategy.
+inline constexpr std::array<StrategyTraits, 6> kStrategyTraits{
+    {{}, {}, {true}, {true, true}, {true, true, true}, {true, true, true, true}}};
+constexpr const StrategyTraits& traits(Strategy strategy) {
+  return kStrategyTraits[static_cast<std::size_t>(strategy)];
+}
 
 }  // namespace ringlet::train

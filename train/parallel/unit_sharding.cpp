@@ -11,7 +11,9 @@
 namespace ringlet::train {
 namespace {
 
-/// Units with whole gradients at a time: one in backward, one in flight.
+/// Units with whole gradients at a time: one in backward, one in flight. A rank with several
+/// logical ranks keeps more if units are not registered in the order of the forward
+/// (reduce_in_order).
 constexpr std::size_t kGradBuffers = 2;
 
 }  // namespace
@@ -21,8 +23,8 @@ UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, const comm::Gr
                            int shard_size)
     : RankStrategy(strategy, module, group, average, logical_ranks, units),
       shards_(group_),
-      gradients_(strategy != Strategy::zero1),
-      parameters_(strategy == Strategy::fsdp) {
+      gradients_(traits(strategy).gradients),
+      parameters_(traits(strategy).parameters) {
   if (shard_size > 0 && shard_size != size()) make_blocks(shard_size);
   leaves_ = this->logical_ranks() / replicas_.size();
   std::span<Item> items = items_;
@@ -185,17 +187,28 @@ void UnitSharding::backward_begins(std::span<autograd::VariableState* const> rea
     }
     if (state.waiting > 0 && !gradients_) stash_sums(state);
   }
+  rest_ = states_.size();
 }
 
 Tensor UnitSharding::gradients(const State& state) {
   return gradients_ ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
 }
 
-void UnitSharding::end_logical_rank() {
+void UnitSharding::end_logical_rank(bool counts) {
   check_usable();
-  for (State& state : states_)
-    if (std::ranges::any_of(state.items, &Item::pending))
-      carry(state.items, state.sum.add(gradients(state)), state.unit->begin);
+  if (!counts) return drop_gradients();
+  for (State& state : states_) {
+    if (std::ranges::none_of(state.items, &Item::pending)) continue;
+    add_missed(state);
+    add_to_sum(state.items, gradients(state), state.sum, state.unit->begin);
+  }
+  ++ended_;
+}
+
+// The gradients of earlier logical ranks that did not reach the unit are zeros.
+void UnitSharding::add_missed(State& state) {
+  while (state.sum.added() < ended_)
+    state.sum.add(zeros({state.numel()}, state.shard.dtype(), state.shard.device()));
 }
 
 // A reduced gradient is summed in the shard; this rank's next one begins with zero.
@@ -236,11 +249,27 @@ void UnitSharding::grad_ready(autograd::VariableState& leaf) {
   State& state = states_[item_of(leaf).unit];
   if (--state.waiting > 0) return;
   unit_complete(state);
-  if (reducing_) reduce(state);
+  if (!reducing_) return;
+  if (logical_ranks() == size()) {
+    reduce(state);
+  } else {
+    reduce_in_order();
+  }
+}
+
+// Reduces complete units from the last one to the first that is incomplete. Every rank has this
+// order of collectives, also if last backwards reach different units. A unit that is registered
+// late and completes late holds up the others, with their whole gradients.
+void UnitSharding::reduce_in_order() {
+  for (; rest_ > 0 && states_[rest_ - 1].waiting == 0; --rest_) {
+    State& state = states_[rest_ - 1];
+    if (!state.launched && std::ranges::any_of(state.items, &Item::pending)) reduce(state);
+  }
 }
 
 void UnitSharding::reduce(State& state) {
   state.launched = true;
+  add_missed(state);
   stash_sums(state);
   Tensor input = gradients(state);
   // Garbage between gradients becomes zeros.
@@ -332,11 +361,10 @@ void UnitSharding::leave_out_unwritten() {
 void UnitSharding::backward_ends() {
   leave_out_unwritten();
   if (std::exchange(reducing_, false)) {
-    for (State& state : states_) {
-      const bool pending = std::ranges::any_of(state.items, &Item::pending);
-      if (pending && !state.launched) reduce(state);
-    }
+    for (State& state : states_) state.waiting = 0;
+    reduce_in_order();
     while (!in_flight_.empty()) finish(*in_flight_.front());
+    ended_ = 0;
   }
   RankStrategy::backward_ends();
 }

@@ -31,7 +31,7 @@ class UnitSharding : public RankStrategy {
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
   Tensor whole_unit(const nn::Unit& unit) override;
 
-  void end_logical_rank() override;
+  void end_logical_rank(bool counts) override;
   void backward_begins(std::span<autograd::VariableState* const> reached) override;
   void needs_grad_buffer(autograd::VariableState& leaf) override;
   void grad_ready(autograd::VariableState& leaf) override;
@@ -80,9 +80,11 @@ class UnitSharding : public RankStrategy {
   Tensor gradients(const State& state);
   void begin_sum(Item& item);
   void stash_sums(State& state);
-  void leave_out_unwritten();
+  void leave_out_unwritten() override;
   void make_room();
   void reduce(State& state);
+  void reduce_in_order();
+  void add_missed(State& state);
   bool exchange_rows(State& state);
   void reduce_scatter(State& state, const Tensor& input, std::int64_t begin, std::int64_t end);
   void finish(State& state);
@@ -95,6 +97,8 @@ class UnitSharding : public RankStrategy {
   std::vector<State*> in_flight_;
   std::shared_ptr<Storage> summed_;
   bool reducing_ = false;
+  int ended_ = 0;         // logical ranks of this step and rank
+  std::size_t rest_ = 0;  // units not yet visited by reduce_in_order()
 };
 
 }  // namespace ringlet::train

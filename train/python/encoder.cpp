@@ -4,13 +4,13 @@
 
 #include <functional>
 #include <mutex>
+#include <utility>
 
 #include "ringlet/autograd/variable.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/models/hub_cache.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/cli/evaluation_data.h"
-#include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/data/readers.h"
@@ -31,60 +31,65 @@ class Encoder {
       : folder_(models::cached_folder(model)),
         model_(cli::open_model({.model = folder_.string(), .device = device}, false)) {}
 
-  const models::SentenceEncoder& model() const { return model_; }
+  /// f(model) while no other thread uses it. Python's other threads run meanwhile.
+  template <class F>
+  auto locked(const F& f) {
+    const py::gil_scoped_release others_run;
+    const std::lock_guard turn(mutex_);
+    return std::invoke(f, std::as_const(model_));
+  }
 
   Tensor encode(const std::vector<std::string>& texts, const MaybeText& prompt_name,
                 const MaybeText& prompt, MaybeColumns truncate_dim, std::int64_t batch_tokens) {
-    const py::gil_scoped_release others_run;
-    const std::lock_guard turn(mutex_);
-    return train::encode_together(model_, texts,
-                                  {.batch_tokens = batch_tokens,
-                                   .prompt_name = prompt_name,
-                                   .prompt = prompt,
-                                   .truncate_dim = truncate_dim},
-                                  {});
+    return locked([&](const models::SentenceEncoder& model) {
+      return train::encode_together(model, texts,
+                                    {.batch_tokens = batch_tokens,
+                                     .prompt_name = prompt_name,
+                                     .prompt = prompt,
+                                     .truncate_dim = truncate_dim},
+                                    {});
+    });
   }
 
   Tensor forward(const Ids& rows) {
-    const py::gil_scoped_release others_run;
-    const std::lock_guard turn(mutex_);
-    const autograd::NoGrad no_grad;
-    const nn::EvalGuard evaluating(*model_.modules());
-    models::BatchBuilder builder;
-    for (const std::vector<std::int32_t>& row : rows) {
-      const std::span<const std::int32_t> ids = row;
-      builder.add_row({&ids, 1}, 0);
-    }
-    return model_(builder.build().to(model_.device())).tensor().to(Device{});
+    return locked([&](const models::SentenceEncoder& model) {
+      const autograd::NoGrad no_grad;
+      const nn::EvalGuard evaluating(*model.modules());
+      models::BatchBuilder builder;
+      for (const std::vector<std::int32_t>& row : rows) {
+        const std::span<const std::int32_t> ids = row;
+        builder.add_row({&ids, 1}, 0);
+      }
+      return model(builder.build().to(model.device())).tensor().to(Device{});
+    });
   }
 
-  Ids tokenize(const std::vector<std::string>& texts) const {
-    Ids rows;
-    for (const std::string& text : texts) rows.push_back(model_.tokenizer().encode(text).ids);
-    return rows;
+  Ids tokenize(const std::vector<std::string>& texts) {
+    return locked([&](const models::SentenceEncoder& model) {
+      Ids rows;
+      for (const std::string& text : texts) rows.push_back(model.tokenizer().encode(text).ids);
+      return rows;
+    });
   }
 
   void to(const std::string& device) {
-    const py::gil_scoped_release others_run;
-    const Device there = cli::existing_device(device);
-    const std::lock_guard turn(mutex_);
-    if (there != model_.device()) model_.modules()->to(there);
+    locked([&](const models::SentenceEncoder& model) {
+      const Device there = cli::existing_device(device);
+      if (there != model.device()) model.modules()->to(there);
+    });
   }
 
   py::dict evaluate(const std::string& file, const std::string& name, const std::string& output) {
-    train::Metrics metrics;
-    {
-      const py::gil_scoped_release others_run;
-      const std::lock_guard turn(mutex_);
+    const train::Metrics metrics = locked([&](const models::SentenceEncoder& model) {
       cli::EvaluationData data = cli::read_evaluation_data(
           {.option = "evaluate",
            .file = file,
            .classes = cli::head_labels(folder_),
            .read = [](const std::string& one) { return train::read_dataset(one, {}); }},
           name);
-      if (data.label_accuracy) data.set_classifier(cli::read_head(folder_, model_));
-      metrics = data.evaluator->evaluate(model_, {.output = output});
-    }
+      if (data.label_accuracy) data.set_classifier(cli::read_head(folder_, model));
+      return data.evaluator->evaluate(model, {.output = output});
+    });
     py::dict figures;
     for (const auto& [key, value] : metrics) figures[py::str(key)] = value;
     return figures;
@@ -99,7 +104,7 @@ class Encoder {
 /// A read-only property of the C++ model.
 template <class Get>
 auto of_model(Get get) {
-  return [get](const Encoder& encoder) { return std::invoke(get, encoder.model()); };
+  return [get](Encoder& encoder) { return encoder.locked(get); };
 }
 
 }  // namespace
@@ -117,8 +122,11 @@ void add_encoder(py::module_& module) {
       .def("_forward", &Encoder::forward)
       .def("_tokenize", &Encoder::tokenize)
       .def("_evaluate", &Encoder::evaluate)
-      .def("_decode", [](const Encoder& encoder, const std::vector<std::int32_t>& ids,
-                         bool skip) { return encoder.model().tokenizer().decode(ids, skip); })
+      .def("_decode",
+           [](Encoder& encoder, const std::vector<std::int32_t>& ids, bool skip) {
+             return encoder.locked(
+                 [&](const SentenceEncoder& model) { return model.tokenizer().decode(ids, skip); });
+           })
       .def_property_readonly("_pad_token_id", of_model([](const SentenceEncoder& model) {
                                return model.tokenizer().special().pad;
                              }))
@@ -128,9 +136,10 @@ void add_encoder(py::module_& module) {
       .def("to", &Encoder::to, py::arg("device"), "Moves the weights: cpu, cuda or cuda:1.")
       .def(
           "save_pretrained",
-          [](Encoder& encoder, const std::filesystem::path& path) { encoder.model().save(path); },
-          py::arg("path"), py::call_guard<py::gil_scoped_release>(),
-          "Writes a folder that SentenceEncoder and Sentence Transformers load.")
+          [](Encoder& encoder, const std::filesystem::path& path) {
+            encoder.locked([&](const SentenceEncoder& model) { model.save(path); });
+          },
+          py::arg("path"), "Writes a folder that SentenceEncoder and Sentence Transformers load.")
       .def_property_readonly(
           "device", of_model([](const SentenceEncoder& model) { return str(model.device()); }))
       .def_property_readonly("prompts", of_model([](const SentenceEncoder& model) {
@@ -139,9 +148,15 @@ void add_encoder(py::module_& module) {
       .def_property_readonly("default_prompt_name", of_model([](const SentenceEncoder& model) {
                                return model.sentence_config().default_prompt_name;
                              }))
-      .def_property_readonly("similarity_fn_name", of_model([](const SentenceEncoder& model) {
-                               return model.sentence_config().similarity_fn_name;
-                             }))
+      .def_property(
+          "similarity_fn_name", of_model([](const SentenceEncoder& model) {
+            return model.sentence_config().similarity_fn_name;
+          }),
+          [](Encoder& encoder, const py::object& name) {  // a string, or Python's enum of them
+            const std::string text = py::str(py::getattr(name, "value", name));
+            encoder.locked(
+                [&](const SentenceEncoder& model) { model.set_similarity_fn_name(text); });
+          })
       .def_property_readonly("dimension", of_model([](const SentenceEncoder& model) {
                                return model.encoded_dimension();
                              }))
@@ -149,13 +164,17 @@ void add_encoder(py::module_& module) {
           "truncate_dim", of_model([](const SentenceEncoder& model) {
             return model.sentence_config().truncate_dim;
           }),
-          [](Encoder& encoder, MaybeColumns columns) { encoder.model().set_truncate_dim(columns); })
+          [](Encoder& encoder, MaybeColumns columns) {
+            encoder.locked([&](const SentenceEncoder& model) { model.set_truncate_dim(columns); });
+          })
       .def_property("max_seq_length", of_model(&SentenceEncoder::max_seq_length),
                     [](Encoder& encoder, std::int64_t tokens) {
-                      const std::int64_t most = encoder.model().config().max_tokens();
-                      if (tokens < 1 || tokens > most)
-                        fail_input("max_seq_length: expected 1 to ", most, ", found ", tokens);
-                      encoder.model().set_max_seq_length(tokens);
+                      encoder.locked([&](const SentenceEncoder& model) {
+                        const std::int64_t most = model.config().max_tokens();
+                        if (tokens < 1 || tokens > most)
+                          fail_input("max_seq_length: expected 1 to ", most, ", found ", tokens);
+                        model.set_max_seq_length(tokens);
+                      });
                     });
 }
 

@@ -52,6 +52,9 @@ std::pair<int, int> dlpack_device(const Tensor& tensor) {
 }
 
 Tensor from_dlpack(const py::object& source) {
+  if (!py::hasattr(source, "__dlpack__"))
+    throw py::type_error(str("from_dlpack: expected a tensor with __dlpack__, found ",
+                             Py_TYPE(source.ptr())->tp_name));
   const py::object capsule = source.attr("__dlpack__")();
   auto* managed =
       static_cast<dlpack::DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kUnused));

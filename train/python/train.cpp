@@ -1,11 +1,21 @@
 // ringlet._ringlet.train(): the command `ringlet train`.
+#include <fcntl.h>
 #include <pybind11/stl.h>
+#include <ext/stdio_sync_filebuf.h>
 
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/data/kept_input.h"
+#include "ringlet/train/data/bytes.h"
 #include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {
@@ -22,14 +32,55 @@ struct RestoreSettings {
   }
 };
 
-/// Runs `ringlet train WORD...`; the folder of --output.
-std::string train(std::vector<std::string> words) {
+/// Meanwhile C and C++ print to a descriptor. Python's own prints go where they went.
+class PrintsTo {
+ public:
+  explicit PrintsTo(int descriptor) {
+    for (FILE*& file : files_) {
+      file = fdopen(fcntl(descriptor, F_DUPFD_CLOEXEC, 0), "w");
+      RINGLET_CHECK(file, "[train] standard output cannot be redirected");
+    }
+    setvbuf(files_[0], nullptr, _IOLBF, BUFSIZ);
+    setvbuf(files_[1], nullptr, _IONBF, 0);
+    out_ = std::cout.rdbuf(&buffer_.emplace(files_[0]));
+    err_ = std::cerr.rdbuf(&error_buffer_.emplace(files_[1]));
+    swap();
+  }
+  ~PrintsTo() {
+    std::cout.rdbuf(out_);
+    std::cerr.rdbuf(err_);
+    swap();
+    for (FILE* const file : files_) std::fclose(file);
+  }
+  PrintsTo(const PrintsTo&) = delete;
+  PrintsTo& operator=(const PrintsTo&) = delete;
+
+ private:
+  using Buffer = __gnu_cxx::stdio_sync_filebuf<char>;
+  void swap() {
+    std::swap(stdout, files_[0]);
+    std::swap(stderr, files_[1]);
+  }
+
+  std::array<FILE*, 2> files_{};
+  std::optional<Buffer> buffer_, error_buffer_;
+  std::streambuf* out_ = nullptr;
+  std::streambuf* err_ = nullptr;
+};
+
+/// Runs `ringlet train WORD...`, where the files named in `kept` have those bytes; the folder of
+/// --output. `prints`: the descriptor that it prints to; negative: the process's own.
+std::string train(std::vector<std::string> words, const std::map<std::string, std::string>& kept,
+                  int prints) {
   words.insert(words.begin(), {"ringlet", "train"});
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   const py::gil_scoped_release others_run;
   cli::open_standard_streams();
   const RestoreSettings after;
+  std::optional<PrintsTo> printing;
+  if (prints >= 0) printing.emplace(prints);
+  for (const auto& [name, bytes] : kept) train::keep_input(name, bytes);
   cli::Command program("ringlet", "");
   cli::add_train(program);
   cli::parse(program, static_cast<int>(argv.size()), argv.data());
@@ -52,7 +103,7 @@ std::vector<std::pair<std::string, std::string>> train_options() {
 }  // namespace
 
 void add_train(py::module_& module) {
-  module.def("train", train, py::arg("words"));
+  module.def("train", train, py::arg("words"), py::arg("kept"), py::arg("prints"));
   module.def("train_options", train_options);
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 
@@ -47,11 +48,6 @@ double unix_time() {
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
 constexpr std::array<std::uint32_t, 256> make_crc_table() {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t i = 0; i < 256; ++i) {
@@ -77,8 +73,8 @@ EventWriter::EventWriter(const std::filesystem::path& folder, std::int64_t step)
     for (const std::filesystem::path& path : list_folder(folder))
       if (path.filename().string().starts_with(kEventFile)) remove_path(path);
   const double time = unix_time();
-  path_ =
-      folder / str(kEventFile, static_cast<std::int64_t>(time), '.', host_name(), '.', ::getpid());
+  path_ = folder /
+          str(kEventFile, static_cast<std::int64_t>(time), '.', comm::host_name(), '.', ::getpid());
   out_.open(path_, std::ios::binary | std::ios::app);
   append(event(time, 0) + message(3, "brain.Event:2"));  // file_version
   // A SessionLog of status START: later steps in earlier files were not saved.

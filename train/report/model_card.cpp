@@ -112,17 +112,6 @@ std::string dashed(std::string task) {
   return task;
 }
 
-/// Whether an evaluator has such a figure: names of data may begin alike.
-bool is_key_of(const std::string& kind, const std::string& key) {
-  const auto begins = [&](const std::vector<std::string_view>& with) {
-    return std::ranges::any_of(with, [&](std::string_view one) { return key.starts_with(one); });
-  };
-  if (kind == "EmbeddingSimilarityEvaluator") return begins({"pearson_", "spearman_"});
-  if (kind == "LabelAccuracyEvaluator") return key == "accuracy";
-  if (kind == "RerankingEvaluator") return key == "map" || begins({"mrr@", "ndcg@"});
-  return begins({"cosine_", "dot_", "euclidean_", "manhattan_", "max_"});
-}
-
 class Writer {
  public:
   Writer(const ModelCard& card, const models::SentenceEncoder& model)
@@ -152,14 +141,17 @@ class Writer {
     text_ += fmt::format(format, std::forward<Values>(values)...) + '\n';
   }
 
-  /// The figures of an evaluator, without the name of its data.
+  /// The figures of an evaluator, without the name of its data: another's name may begin alike.
   Metrics figures(const ModelCard::Evaluator& evaluator) const {
     const std::string prefix = evaluator.name + '_';
     Metrics found;
-    for (const auto& [metric, value] : results_) {
-      if (!metric.starts_with(prefix)) continue;
-      const std::string name = metric.substr(prefix.size());
-      if (is_key_of(evaluator.kind, name)) found.emplace_back(name, value);
+    for (const auto& figure : results_) {
+      const std::string& metric = figure.first;
+      if (!metric.starts_with(prefix) || metric.ends_with("_loss")) continue;
+      const bool of_another = std::ranges::any_of(card_.evaluators, [&](const auto& other) {
+        return other.name.starts_with(prefix) && metric.starts_with(other.name + '_');
+      });
+      if (!of_another) found.emplace_back(metric.substr(prefix.size()), figure.second);
     }
     return found;
   }

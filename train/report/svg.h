@@ -9,7 +9,6 @@
 
 namespace ringlet::train::svg {
 
-inline constexpr double kWidth = 760;
 /// The width of charts, so that text can be read where a page is 420 pixels wide.
 inline constexpr double kNarrow = 480;
 
@@ -32,7 +31,7 @@ enum class Anchor { start, middle, end };
 /// Collects elements; the drawing is in pixels from the top left.
 class Canvas {
  public:
-  explicit Canvas(double width = kWidth) : width_(width) {}
+  explicit Canvas(double width) : width_(width) {}
   void line(double x1, double y1, double x2, double y2, std::string_view classes);
   /// A filled rectangle from its top left; `about` is shown under a pointer.
   void bar(double x, double y, double width, double height, std::string_view classes,

@@ -2,7 +2,7 @@
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
-#include "ringlet/core/io/sha256.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/modules/sentence_modules.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/models/transformer.h"

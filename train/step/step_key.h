@@ -7,7 +7,6 @@
 
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/models/batch.h"
-#include "ringlet/models/token_bucket.h"
 
 namespace ringlet::train {
 

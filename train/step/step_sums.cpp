@@ -25,20 +25,21 @@ double mean(const LossSum& loss) { return loss.sum / static_cast<double>(loss.st
 StepResult combined(const StepResult& mine, const std::vector<double>& losses, int world_rank,
                     const comm::Group& group, bool late) {
   StepResult sum = {.dataset = mine.dataset};
-  struct Named {
-    StepResult result;
+  struct OneLoss {
+    StepResult result;  // of all losses of its rank
     int rank;
+    double loss;
   };
-  const auto results = comm::all_gather_values(group, std::vector<Named>{{mine, world_rank}});
-  const auto all_losses = comm::all_gather_values(group, losses);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto& [result, rank] = results[i].front();
-    for (const double loss : all_losses[i]) {
+  std::vector<OneLoss> of_rank;
+  for (const double loss : losses) of_rank.push_back({mine, world_rank, loss});
+  for (const std::vector<OneLoss>& all : comm::all_gather_values(group, of_rank)) {
+    for (const auto& [result, rank, loss] : all) {
       // The gradients are summed already and no longer show which rank's loss was wrong.
       RINGLET_CHECK(std::isfinite(loss), "[trainer] the loss of rank ", rank, " is ", loss,
                     late ? "" : "; nothing was updated");
       sum.loss += loss;
     }
+    const StepResult& result = all.front().result;
     sum.rows += result.rows;
     sum.tokens += result.tokens;
     sum.lone_rows += result.lone_rows;

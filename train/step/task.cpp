@@ -56,12 +56,12 @@ StepResult TrainingTask::step() {
       if (!next()) next();  // the first of the next epoch
     }
     if (!share.ends_step) micro_batch_ = micro;  // the first one, too
-    count(result);
+    if (share.counts) count(result);
     std::optional<NoSync> no_sync;
     if (!share.ends_step) no_sync.emplace(module_, NoSync::AnyModule{});
-    if (const Tensor loss = run(); loss.defined())
+    if (const Tensor loss = run(); loss.defined() && share.counts)
       losses_.push_back({loss, share.factor, share.ends_rank});
-    if (share.ends_rank && !share.ends_step) end_logical_rank(module_);
+    if (share.ends_rank && !share.ends_step) end_logical_rank(module_, share.counts);
   }
   micro_batch_.reset();
   result.data_seconds = loader().seconds_waited() - waited;

@@ -71,6 +71,7 @@ struct TrainerCallback {
   /// One line about anything that the run does differently than requested.
   std::function<void(const std::string&)> on_note = {};
 
+  /// Called at each checkpoint; under redundancy in each step.
   std::function<CallbackState()> state = {};
   /// With the counts of all callbacks, before on_train_begin of a run that resumes.
   std::function<void(const CallbackState&)> load_state = {};

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "ringlet.h"
-#include "ringlet/models/losses/columns.h"
+#include "ringlet/models/losses/embedding_loss.h"
 using namespace ringlet;
 namespace ag = ringlet::autograd;
 

@@ -29,6 +29,7 @@ class OperationOrder {
  public:
   struct Place {
     std::uint32_t stream = 0, number = 0;
+    int device = 0;
   };
 
   /// `name`: of the kernel or the API call, for messages.
@@ -42,6 +43,7 @@ class OperationOrder {
     const Place& place = places_[earlier];
     return place.stream < clock.size() && clock[place.stream] >= place.number;
   }
+  int device(OperationId operation) const { return places_[operation].device; }
   /// "NAME on stream 2".
   std::string describe(OperationId operation) const;
 

@@ -38,8 +38,15 @@ struct Block {
   bool done() const;
 };
 
-/// The clocks published by release stores, by address.
-using Released = std::unordered_map<Address, BlockClock>;
+/// The effect of a release store.
+struct Published {
+  BlockClock clock;
+  Scope scope = Scope::weak;
+  OperationId operation = 0;
+  std::uint32_t block = 0;
+};
+/// By address.
+using Released = std::unordered_map<Address, Published>;
 
 /// An operation and its clock.
 struct LaunchOrder {

@@ -59,7 +59,9 @@ OperationSets& sets() {
 
 // The conflicting stamp, or one without an operation.
 Stamp conflict(const Stamp& stamp, const Actor& actor, Scope scope, const Order& order) {
-  if (stamp.scope != Scope::weak && scope != Scope::weak) return Stamp();
+  const Scope both = std::min(stamp.scope, scope);
+  if (both != Scope::weak && both >= scope_between(stamp.operation, stamp.block, actor))
+    return Stamp();
   if (stamp.readers == Readers::of_operations)
     return OperationSets::reader(sets().unordered(stamp.block, actor, order));
   return is_before(stamp, actor, order) ? Stamp{} : stamp;
@@ -123,6 +125,12 @@ bool any_granule(Shadow shadow, const AccessedBytes& bytes, const Body& body) {
 }
 
 }  // namespace
+
+Scope scope_between(OperationId operation, std::uint32_t block, const Actor& actor) {
+  if (operation == actor.operation) return block == actor.block ? Scope::block : Scope::gpu;
+  const OperationOrder& order = operation_order();
+  return order.device(operation) == order.device(actor.operation) ? Scope::gpu : Scope::system;
+}
 
 const Stamp* note_access(Shadow shadow, const AccessedBytes& bytes, const Actor& actor, bool writes,
                          Scope scope, const Order& order) {

@@ -55,6 +55,10 @@ struct Shadow {
   Granule* parts = nullptr;
 };
 
+/// The least scope of two strong accesses that meet at an address: of a block, of its GPU, or of
+/// several.
+Scope scope_between(OperationId operation, std::uint32_t block, const Actor& actor);
+
 /// Orders accesses of different blocks or operations.
 class Order {
  public:
@@ -122,7 +126,7 @@ struct AccessedBytes {
 };
 
 /// Records an access. Returns the conflicting stamp or null; it is valid until the next call in
-/// this thread. Two strong accesses never conflict.
+/// this thread. Two strong accesses do not conflict if the scope of each includes the other.
 const Stamp* note_access(Shadow shadow, const AccessedBytes& bytes, const Actor& actor, bool writes,
                          Scope scope, const Order& order);
 

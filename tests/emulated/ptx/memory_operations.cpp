@@ -1,6 +1,7 @@
 // Loads, stores and atomics (PTX manual, 9.7.9 and 9.7.13).
 #include "memory_operations.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../gpu/access.h"
@@ -11,17 +12,21 @@ namespace {
 
 // Operations that happened before the launch are ordered anyway: clocks do not grow with each
 // launch.
-void acquire(Warp& warp, int lane, Address address) {
+void acquire(Warp& warp, int lane, Address address, Scope scope) {
   const auto found = released().find(address);
   if (found == released().end()) return;
+  const Published& published = found->second;
+  if (std::min(scope, published.scope) <
+      scope_between(published.operation, published.block, actor_of(warp, lane)))
+    return;
   const LaunchOrder& order = warp.block->launch->order;
   warp.block->fresh[thread_of(warp, lane)].join_unordered(
-      found->second, [&](OperationId operation) {
+      published.clock, [&](OperationId operation) {
         return operation != order.operation && operation_order().is_before(operation, order.clock);
       });
 }
 
-void release(Warp& warp, int lane, Address address) {
+void release(Warp& warp, int lane, Address address, Scope scope) {
   const Block& block = *warp.block;
   const u32 thread = thread_of(warp, lane);
   BlockClock clock = block.seen;
@@ -29,7 +34,7 @@ void release(Warp& warp, int lane, Address address) {
     clock.join(fresh->second);
   clock.see({block.launch->order.operation, block.index},
             {block.barriers, static_cast<std::int32_t>(thread)});
-  released()[address] = std::move(clock);
+  released()[address] = {std::move(clock), scope, block.launch->order.operation, block.index};
 }
 
 template <class T>
@@ -57,7 +62,8 @@ void run_load_of(Warp& warp, const Instruction& at, Mask mask) {
       set(result<u32>(warp, at.out[k]));
   }
   if (at.access.acquires)
-    for_lanes(mask, [&](int lane) { acquire(warp, lane, accessed.address[lane]); });
+    for_lanes(mask,
+              [&](int lane) { acquire(warp, lane, accessed.address[lane], at.access.scope); });
 }
 
 template <class Element>
@@ -76,7 +82,8 @@ void run_store_of(Warp& warp, const Instruction& at, Mask mask) {
       put(cells<u32>(warp, at.in[k + 1]));
   }
   if (at.access.releases)
-    for_lanes(mask, [&](int lane) { release(warp, lane, accessed.address[lane]); });
+    for_lanes(mask,
+              [&](int lane) { release(warp, lane, accessed.address[lane], at.access.scope); });
 }
 
 template <u32 kFunction(u32, u32)>

@@ -72,7 +72,7 @@ void Streams::enqueue(Stream* stream, StreamOperation operation) {
 }
 
 void Streams::enqueue_now(Stream& stream, const std::shared_ptr<const StreamOperation>& operation) {
-  const OperationOrder::Place place{stream.id, ++stream.operations};
+  const OperationOrder::Place place{stream.id, ++stream.operations, stream.device};
   if (operation->pinned.nbytes > 0) pinned_accesses().add(*operation, place);
   const auto start_it = [this, operation, place, host = host_](streams::Stream& on) {
     auto& started = static_cast<Stream&>(on);

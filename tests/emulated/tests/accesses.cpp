@@ -18,7 +18,7 @@ const std::vector<Place> kPlaces{
     {"global",
      "%base",
      {"ld.global", "ld.global.nc", "ld.global.cg", "ld.volatile.global", "ld.relaxed.sys.global",
-      "ld.acquire.gpu.global"},
+      "ld.acquire.gpu.global", "ld.acquire.sys.global"},
      {"st.global", "st.global.cg", "st.volatile.global", "st.relaxed.sys.global",
       "st.release.gpu.global", "st.release.sys.global"}},
     {"shared", "tile", {"ld.shared"}, {"st.shared"}},

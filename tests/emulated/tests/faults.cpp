@@ -18,6 +18,39 @@ const std::string kNeighbours =
     "add.s32 %r2, %r1, 1;\nand.b32 %r2, %r2, 63;\nshl.b32 %r5, %r2, 2;\n"
     "add.s32 %r5, %r5, %r4;\n";
 
+/// One GPU writes and sets a flag in its memory; another one waits for it and reads. The fault, or
+/// "".
+std::string handed_over_between_gpus(const std::string& store, const std::string& load) {
+  Memory::instance().allow_peer(1, 0);
+  const DeviceWords memory(Words(2));
+  const Address address = memory.address();
+  std::vector<std::byte> parameters(sizeof(address));
+  std::memcpy(parameters.data(), &address, sizeof(address));
+  Module writer(kernel_text("st.global.u32 [%base+8], 5;\n" + store + " [%base], 1;")),
+      reader(kernel_text("again:\n" + load +
+                         " %r2, [%base];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra again;\n"
+                         "ld.global.u32 %r3, [%base+8];"));
+  const auto launched = [&](Module& module, int gpu) {
+    static std::uint32_t number = 1000;
+    const auto stream = static_cast<std::uint32_t>(gpu);
+    const LaunchOrder order{operation_order().add({stream, ++number, gpu}), {}};
+    const LaunchShape shape{.grid = 1, .block = 1, .cooperative = true, .device = gpu};
+    return std::make_unique<Launch>(module.kernel("kernel"), shape, parameters, order, 1);
+  };
+  const auto first = launched(writer, 0), second = launched(reader, 1);
+  try {
+    for (bool wrote = false, read = false; !wrote || !read;) {
+      read = read || second->run(20);
+      wrote = wrote || first->run(20);
+    }
+  } catch (const Fault& fault) {
+    return fault.what();
+  }
+  note_tested(writer.kernel("kernel"));
+  note_tested(reader.kernel("kernel"));
+  return "";
+}
+
 }  // namespace
 
 TEST_CASE("bounds, alignment and uninitialised bytes") {
@@ -159,6 +192,21 @@ TEST_CASE("a store that releases orders what it follows, one that does not is a 
   CHECK(handed_over("st.relaxed.gpu.global.u32", "ld.acquire.gpu.global.u32") != "");
   CHECK(handed_over("st.release.gpu.global.u32", "ld.relaxed.gpu.global.u32") != "");
   CHECK(handed_over("st.global.u32", "ld.acquire.gpu.global.u32") != "");
+  // A block is not all of its GPU.
+  CHECK(handed_over("st.release.cta.global.u32", "ld.acquire.gpu.global.u32") != "");
+  CHECK(handed_over("st.release.gpu.global.u32", "ld.acquire.cta.global.u32") != "");
+}
+
+TEST_CASE("between GPUs a release and an acquire need the scope of the system") {
+  const auto strong = [](const char* store, const char* load) {
+    return handed_over_between_gpus(store, load);
+  };
+  CHECK(strong("st.release.sys.global.u32", "ld.acquire.sys.global.u32") == "");
+  CHECK(strong("st.release.gpu.global.u32", "ld.acquire.sys.global.u32") != "");
+  CHECK(strong("st.release.sys.global.u32", "ld.acquire.gpu.global.u32") != "");
+  CHECK(strong("st.release.gpu.global.u32", "ld.acquire.gpu.global.u32") != "");
+  CHECK(strong("st.relaxed.sys.global.u32", "ld.acquire.sys.global.u32") != "");
+  CHECK(strong("st.release.sys.global.u32", "ld.relaxed.sys.global.u32") != "");
 }
 
 }  // namespace ringlet::emulated

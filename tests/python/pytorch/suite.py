@@ -16,6 +16,7 @@ import traceback
 import unittest
 
 TEST_SECONDS = 180
+PASSES = {"2": 100, "4": 127}  # at least, by ranks, of PyTorch 2.15
 LISTED = {  # not run with ringlet
     "test_ddp_logging_data_cpu": "expects the backend's name where PyTorch writes `custom` for all but its own",
 }
@@ -150,7 +151,12 @@ def main(size, *patterns):
         if ranks:
             ranks.end()
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    return 1 if counts["failed"] or not counts["passed"] else 0
+    import torch
+    whole = backend == "ringlet" and not patterns and torch.__version__.startswith("2.15.")
+    least = PASSES.get(size, 1) if whole else 1
+    if counts["passed"] < least:
+        print(f"expected at least {least} to pass")
+    return 1 if counts["failed"] or counts["passed"] < least else 0
 
 
 if __name__ == "__main__":

@@ -78,6 +78,36 @@ def checkpoint(torch, rank, folder):
     return losses + train(torch, other, rank, STEPS // 2, first=STEPS // 2)
 
 
+def edges(torch, rank, folder):
+    """A view under inference mode; an all-to-all of which one rank names the sizes; a coalescing block without an end;
+    a receive from any source that nobody answers."""
+    collectives = torch.distributed
+    group = collectives.new_group()
+    with torch.inference_mode():
+        view = torch.ones(4, 4).t()[:, ::2]
+        work = collectives.all_reduce(view, group=group, async_op=True)
+        while not work.is_completed():  # by the group's thread
+            time.sleep(0.01)
+        work.wait()
+    received, sizes = torch.zeros(4), [2, 2] if rank else None
+    collectives.all_to_all_single(received, torch.arange(4.) + 10 * rank, sizes, sizes, group=group)
+    cpu, sums = torch.device("cpu"), torch.ones(2)
+    group._start_coalescing(cpu)
+    group._start_coalescing(cpu)
+    collectives.all_reduce(sums, group=group, async_op=True)
+    group._end_coalescing(cpu).wait()
+    pending = collectives.irecv(torch.ones(1), group=group)
+    collectives.destroy_process_group(group)
+    del group
+    try:
+        pending.wait()
+        error = ""
+    except RuntimeError as destroyed:
+        error = str(destroyed)
+    return [view.tolist() == [[2, 2]] * 4, received.tolist() == [2. * rank + 10 * i + j for i in range(2) for j in range(2)],
+            sums.tolist() == [2, 2], "was destroyed" in error]
+
+
 def stall(torch, rank, folder):
     """Rank 1 does not come: rank 0's error names the collective, its step, the missing rank and the time."""
     torch.distributed.all_reduce(torch.ones(8))
@@ -109,6 +139,7 @@ def rank_main(rank, folder, results):
         torch.distributed.destroy_process_group()
     torch.distributed.init_process_group("ringlet", init_method=f"file://{folder}/stall",
                                          timeout=datetime.timedelta(seconds=5), **group)
+    results.put(("edges", rank, 0, edges(torch, rank, folder)))
     results.put(("stall", rank, 0, stall(torch, rank, folder)))
     os._exit(0)  # the group has failed
 
@@ -144,7 +175,9 @@ def main():
     named = all(part in message for part in ("[all_reduce] collective 2 (f32, 100), step 0", "rank 0 waited 5 s",
                                              "for rank 1", "missing: 1"))
     print(f"a stall: {message}")
-    return 1 if failed or not expected or not named else 0
+    edges_of = [found.get(("edges", rank, 0)) for rank in range(RANKS)]
+    print(f"edges: {edges_of}")
+    return 1 if failed or not expected or not named or edges_of != [[True] * 4] * RANKS else 0
 
 
 if __name__ == "__main__":

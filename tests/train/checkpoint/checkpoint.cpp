@@ -2,13 +2,18 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "../../files.h"
 #include "../words.h"
 #include "../words_loss.h"
 #include "ringlet/autograd/functions.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/checkpoint/checkpoint_digests.h"
+#include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/optimizer/update_rules.h"
 
 using namespace ringlet;
@@ -268,4 +273,58 @@ TEST_CASE("the latest checkpoints are kept, by step and not by name") {
   const std::string long_name(300, 'x');  // no file system has such names
   CHECK(message<InputError>([&] { latest_checkpoint(folder / long_name); }) ==
         (folder / long_name).string() + ": cannot look at it: File name too long");
+}
+
+TEST_CASE("copies of shards make the whole training again if each shard has a rank left") {
+  constexpr std::int64_t kClasses = 3000;  // a shard has several blocks
+  constexpr int kRanks = 3;
+  std::array<std::vector<ShardCopies>, kRanks> copies;
+  const auto copy = [&](const comm::Group& group) {
+    Trained saved(kClasses);
+    copy_shards(copies[static_cast<std::size_t>(group.rank())], {kState}, *saved.loss,
+                saved.optimizer, group);
+  };
+  comm::launch(copy, kRanks);
+
+  const auto go_on = [&](const comm::Group& group) {  // without rank 1
+    Trained saved(kClasses), other(kClasses);
+    Tensor(other.loss->arena()->data()).zero_();
+    other.optimizer.load_state({});
+    std::optional<Snapshot> mine =
+        Snapshot{.state = {}, .copies = copies[group.rank() == 0 ? 0 : 2]};
+    REQUIRE(agree_on_snapshot(mine, *other.loss, group));
+    CHECK_EQ(mine->holders, std::vector{0, 1, 0});
+    CHECK_EQ(mine->state.arguments, kState.arguments);
+    load_shards(*mine, *other.loss, other.optimizer, group);
+    CHECK_EQ(other.loss->arena()->data().to_vector<float>(),
+             saved.loss->arena()->data().to_vector<float>());
+    const auto expected = saved.optimizer.state(), found = other.optimizer.state();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CHECK_EQ(found[i].steps, 1);
+      for (std::size_t m : {0, 1})
+        CHECK_EQ(found[i].moments[m].second.to_vector<float>(),
+                 expected[i].moments[m].second.to_vector<float>());
+    }
+  };
+  comm::launch(go_on, 2);
+  std::optional<Snapshot> alone =
+      Snapshot{.state = {}, .copies = copies[1]};  // without ranks 0 and 2
+  CHECK_FALSE(agree_on_snapshot(alone, *words::loss(kClasses), {}));
+}
+
+TEST_CASE("a snapshot stays whole if the rank that wants it ends") {
+  const auto rank_main = [](const comm::Group& group) {
+    const auto loss = words::loss(3);
+    if (group.rank() == 1) {  // agrees that it has none, then ends
+      comm::all_gather_values<char>(group, {});
+      fail("is gone");
+    }
+    std::optional<Snapshot> mine = Snapshot{.state = kState, .moments = {{"weight", 7, {}}}};
+    CHECK_THROWS_AS(agree_on_snapshot(mine, *loss, group), Error);
+    REQUIRE(mine);
+    CHECK_EQ(mine->state.step, kState.step);
+    CHECK_EQ(mine->state.arguments, kState.arguments);
+    CHECK_EQ(mine->moments.size(), 1);
+  };
+  CHECK_THROWS_AS(comm::launch(rank_main, 2), Error);
 }

@@ -12,7 +12,7 @@
 #include "../words.h"
 #include "../words_loss.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/losses/loss.h"
 #include "ringlet/tests/json_path.h"
 #include "ringlet/train/checkpoint/checkpoint_digests.h"
 #include "ringlet/train/trainer.h"

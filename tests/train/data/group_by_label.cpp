@@ -1,5 +1,3 @@
-#include "ringlet/train/data/group_by_label.h"
-
 #include <doctest/doctest.h>
 
 #include <map>
@@ -78,9 +76,12 @@ TEST_CASE("group_by_label: an epoch has the rows that Sentence Transformers' sam
 
 TEST_CASE("group_by_label: unshuffled, labels take turns with the next two of their rows") {
   const TextDataset data = labelled({7, 5, 5, 7, 7, 5, 7, 5, 9});
-  const std::vector<std::size_t> order{0, 1, 2, 3, 4, 5, 6, 7, 8};
-  const auto batches = group_by_label(data, order, 4, std::nullopt);
-  CHECK(batches == std::vector<std::vector<std::size_t>>{{0, 3, 1, 2}, {4, 6, 5, 7}});
+  SamplerOptions unshuffled = options(4);
+  unshuffled.shuffle = false;
+  const Sampler sampler({&data}, unshuffled);
+  REQUIRE(sampler.steps_per_epoch() == 2);
+  CHECK(sampler.batch(0, 0).rows == std::vector<std::size_t>{0, 3, 1, 2});
+  CHECK(sampler.batch(0, 1).rows == std::vector<std::size_t>{4, 6, 5, 7});
 }
 
 TEST_CASE("group_by_label: order depends on the epoch and the seed, and on nothing else") {

@@ -11,8 +11,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 #include "ringlet/tests/gzip.h"
-#include "ringlet/train/data/kept_input.h"
-#include "ringlet/train/data/text.h"
+#include "ringlet/train/data/bytes.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

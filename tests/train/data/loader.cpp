@@ -9,8 +9,6 @@
 #include "../words.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/threads/thread.h"
-#include "ringlet/train/data/token_cache.h"
-#include "ringlet/train/evaluators/encode_together.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -127,32 +125,6 @@ TEST_CASE("rows are dealt to near-equal tokens, never more than a fair share of 
   CHECK(deal_rows({}, 2) == Dealt{{}, {}});
 }
 
-TEST_CASE("texts to embed are dealt by length, each distinct one to one rank") {
-  // Pairs in a file's order: long premises, each with three separate hypotheses.
-  std::vector<std::string> texts;
-  for (int i = 0; i < 30; ++i) {
-    texts.push_back(std::string(80, 'p') + std::to_string(i / 3));
-    texts.push_back(std::string(40, 'h') + std::to_string(i));
-  }
-  for (const std::size_t ranks : {1, 2, 3, 4}) {
-    CAPTURE(ranks);
-    const DealtTexts dealt = deal_texts(texts, ranks);
-    REQUIRE(dealt.places.size() == 40);
-    CHECK(dealt.places[0] == std::vector<std::size_t>{0, 2, 4});
-    std::set<std::size_t> seen;
-    std::vector<std::size_t> bytes;
-    for (const std::vector<std::size_t>& part : dealt.parts) {
-      seen.insert(part.begin(), part.end());
-      bytes.push_back(0);
-      for (const std::size_t d : part) bytes.back() += texts[dealt.places[d][0]].size();
-    }
-    CHECK(seen.size() == 40);
-    const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
-    CHECK(*most - *least <= 82);  // the longest text has 81
-  }
-  CHECK(deal_texts({}, 2).parts.size() == 2);
-}
-
 TEST_CASE("a rank without rows gets an empty batch with labels") {
   const auto data = words::dataset(5);
   Loader loader({data}, words::tokenizer(),
@@ -207,16 +179,14 @@ TEST_CASE("texts are cut to max_length, and padded where asked") {
 
 TEST_CASE("kept token ids are those of tokenising again") {
   const auto data = words::dataset(30);
-  TokenCache kept(*data, words::tokenizer());
+  const auto kept = collate_texts(data, words::tokenizer(), {});
   for (int round = 0; round < 2; ++round)
     for (const std::size_t row : {29u, 3u, 0u, 17u}) {
-      TokenCache fresh(*data, words::tokenizer());
-      const auto a = kept.row(row), b = fresh.row(row);
-      REQUIRE(a.count == 2);
-      CHECK(a.tokens == b.tokens);
-      for (std::size_t c = 0; c < a.count; ++c)
-        CHECK(std::equal(a.columns[c].begin(), a.columns[c].end(), b.columns[c].begin(),
-                         b.columns[c].end()));
+      const std::vector<std::size_t> one{row};
+      const PackedBatch a = kept(Rows(one)),
+                        b = collate_texts(data, words::tokenizer(), {})(Rows(one));
+      CHECK(ids(a) == ids(b));
+      CHECK(a.sentences() == 2);
     }
 }
 

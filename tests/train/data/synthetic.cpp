@@ -1,4 +1,4 @@
-#include "ringlet/train/data/synthetic.h"
+#include "ringlet/ringlet.h"
 
 #include <doctest/doctest.h>
 
@@ -9,10 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
-#include "ringlet/train/data/readers.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -1,4 +1,4 @@
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/evaluators/embedding_evaluators.h"
 
 #include <doctest/doctest.h>
 
@@ -33,7 +33,7 @@ TEST_CASE("scores have Sentence Transformers' names and table") {
   const EmbeddingSimilarityEvaluator evaluator(
       scored(), {.name = "dev", .similarities = {Similarity::cosine, Similarity::euclidean}});
   const EvaluationPoint at{.step = 20, .epoch = 0.5, .output = folder / "eval"};
-  const Report report = evaluator.report_of(kFirst, kSecond, Similarity::cosine, at);
+  const Report report = evaluator.report_of({kFirst, kSecond}, Similarity::cosine, at);
   const Metrics& metrics = report.metrics();
   REQUIRE(metrics.size() == 6);
   CHECK(metrics[0].first == "dev_pearson_cosine");
@@ -44,7 +44,7 @@ TEST_CASE("scores have Sentence Transformers' names and table") {
   CHECK(metrics[3].first == "dev_spearman_euclidean");
   CHECK(metrics[4].first == "dev_pearson_max");
   CHECK(report.primary().first == "dev_spearman_max");
-  evaluator.report_of(kFirst, kSecond, Similarity::cosine, at);
+  evaluator.report_of({kFirst, kSecond}, Similarity::cosine, at);
 
   const std::string table = read_file(folder / "eval" / "similarity_evaluation_dev_results.csv");
   CHECK(

@@ -1,4 +1,4 @@
-#include "ringlet/train/evaluators/example_evaluator.h"
+#include "ringlet/ringlet.h"
 
 #include <doctest/doctest.h>
 
@@ -8,12 +8,7 @@
 #include "../../oracle.h"
 #include "../words.h"
 #include "../words_loss.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/nn/layers.h"
-#include "ringlet/train/trainer.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -6,13 +6,9 @@
 #include "../../files.h"
 #include "../words.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/evaluators/binary_classification_evaluator.h"
-#include "ringlet/train/evaluators/binary_scores.h"
+#include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
-#include "ringlet/train/evaluators/mse_evaluator.h"
-#include "ringlet/train/evaluators/ranking.h"
-#include "ringlet/train/evaluators/reranking_evaluator.h"
-#include "ringlet/train/evaluators/triplet_evaluator.h"
+#include "ringlet/train/evaluators/statistics.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

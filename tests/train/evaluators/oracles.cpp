@@ -4,12 +4,8 @@
 #include "../../files.h"
 #include "../../oracle.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/evaluators/binary_classification_evaluator.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
+#include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
-#include "ringlet/train/evaluators/mse_evaluator.h"
-#include "ringlet/train/evaluators/reranking_evaluator.h"
-#include "ringlet/train/evaluators/triplet_evaluator.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -92,7 +88,7 @@ TEST_CASE("binary classification is that of Sentence Transformers") {
         rows(u.size(0), {"sentence1", "sentence2"}, Target::label, labels),
         {.name = "dev", .similarities = similarities(oracle, name)});
     check_case(oracle, name, [&](const EvaluationPoint& at) {
-      return evaluator.report_of(u, v, Similarity::cosine, at);
+      return evaluator.report_of({u, v}, Similarity::cosine, at);
     });
   }
 }
@@ -102,12 +98,13 @@ TEST_CASE("accuracy of triplets is that of Sentence Transformers") {
   for (const std::string& name : oracle.cases("triplet")) {
     const Tensor a = oracle.tensor(name + "/a");
     const auto margins = oracle.tensor(name + "/margins").to_vector<double>();
-    TripletEvaluator::Options options{.name = "dev", .similarities = similarities(oracle, name)};
-    for (std::size_t i = 0; i < kAll.size(); ++i) options.margins[kAll[i]] = margins[i];
+    std::map<Similarity, double> margin_of;
+    for (std::size_t i = 0; i < kAll.size(); ++i) margin_of[kAll[i]] = margins[i];
     const TripletEvaluator evaluator(
-        rows(a.size(0), {"anchor", "positive", "negative"}, Target::none), options);
+        rows(a.size(0), {"anchor", "positive", "negative"}, Target::none),
+        {.name = "dev", .similarities = similarities(oracle, name)}, margin_of);
     check_case(oracle, name, [&](const EvaluationPoint& at) {
-      return evaluator.report_of(a, oracle.tensor(name + "/p"), oracle.tensor(name + "/n"),
+      return evaluator.report_of({a, oracle.tensor(name + "/p"), oracle.tensor(name + "/n")},
                                  Similarity::cosine, at);
     });
   }
@@ -163,7 +160,7 @@ TEST_CASE("reranking is that of Sentence Transformers") {
          .similarity = kAll[static_cast<std::size_t>(
              oracle.tensor(name + "/similarity").item<std::int64_t>())]});
     const auto run = [&](const EvaluationPoint& at) {
-      return evaluator.report_of(q, oracle.tensor(name + "/d"), at);
+      return evaluator.report_of({q, oracle.tensor(name + "/d")}, Similarity::cosine, at);
     };
     // Sentence Transformers' mrr of equal scores depends on a sort that is not stable.
     const bool ties = name == "reranking.ties" || name == "reranking.equal";
@@ -180,14 +177,14 @@ TEST_CASE("correlations and distances from a teacher are those of Sentence Trans
            oracle.tensor("similarity.random/scores").to_vector<double>()),
       {.name = "dev", .similarities = kAll});
   check_case(oracle, "similarity.random", [&](const EvaluationPoint& at) {
-    return evaluator.report_of(u, v, Similarity::cosine, at);
+    return evaluator.report_of({u, v}, Similarity::cosine, at);
   });
   for (const std::string& name : oracle.cases("mse")) {
     const Tensor teacher = oracle.tensor(name + "/u");
     const MSEEvaluator mse(teacher, std::vector<std::string>(teacher.numel() / teacher.size(1)),
                            {.name = name == "mse.random" ? "dev" : ""});
     check_case(oracle, name, [&](const EvaluationPoint& at) {
-      return mse.report_of(oracle.tensor(name + "/v"), at);
+      return mse.report_of({oracle.tensor(name + "/v")}, Similarity::cosine, at);
     });
   }
 }

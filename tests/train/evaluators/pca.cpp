@@ -9,7 +9,6 @@
 #include "../../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/train/evaluators/reduced_encoder.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -7,14 +7,9 @@
 #include "../../files.h"
 #include "../../oracle.h"
 #include "../words.h"
-#include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/core/tensor/random.h"
-#include "ringlet/train/evaluators/binary_classification_evaluator.h"
+#include "ringlet/ringlet.h"
 #include "ringlet/train/evaluators/information_retrieval_evaluator.h"
-#include "ringlet/train/evaluators/mse_evaluator.h"
-#include "ringlet/train/evaluators/reranking_evaluator.h"
-#include "ringlet/train/evaluators/triplet_evaluator.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -97,6 +92,25 @@ TEST_CASE("three ranks compute the figures of one, and one of them writes the ta
     if (has_shape_free_products)
       CHECK(read_file(together / table.string()) == read_file(alone / table.string()));
   }
+}
+
+TEST_CASE("ranks encode the batches of one rank, with its bits on every device") {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < 23; ++i) texts.push_back(words::text(i * 5));  // some are equal
+  const models::SentenceEncoder model = encoder();
+  const Tensor whole = model.encode(texts, {.batch_tokens = 24});
+  std::vector<int> encoded(texts.size());
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    const Tensor part = model.encode(texts, {.batch_tokens = 24, .rank = rank, .ranks = 3});
+    const std::vector<float> nothing(static_cast<std::size_t>(part.size(1)));
+    for (std::int64_t i = 0; i < part.size(0); ++i) {
+      const std::vector<float> row = part[i].to_vector();
+      if (row == nothing) continue;
+      CHECK(row == whole[i].to_vector());
+      ++encoded[static_cast<std::size_t>(i)];
+    }
+  }
+  CHECK(encoded == std::vector<int>(texts.size(), 1));
 }
 
 TEST_CASE("queries and documents have the folder's prompts, without one not the default prompt") {

@@ -5,7 +5,6 @@
 #include "../../files.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/data/reranking.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

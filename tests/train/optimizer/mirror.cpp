@@ -7,8 +7,8 @@
 #include "../results.h"
 #include "../step/graph_device.h"
 #include "ringlet/core/ops/fill.h"
+#include "ringlet/models/losses/loss.h"
 #include "ringlet/models/losses/losses.h"
-#include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/step/step_graphs.h"
 

@@ -113,7 +113,7 @@ TEST_CASE("a run that is stopped and resumed under another strategy has the undi
 
   part.audit_steps = 3;
   CHECK(doctest::String(message<InputError>([&] { run(part, 2); }).c_str()) ==
-        doctest::Contains("began with another interval or other arguments"));
+        doctest::Contains("began with interval 2, or with other arguments"));
 }
 
 TEST_CASE("a rank with another replica is named at the next digest") {

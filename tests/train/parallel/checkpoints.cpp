@@ -9,14 +9,8 @@
 #include "../../files.h"
 #include "../../oracle.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/core/io/safetensors.h"
+#include "ringlet/ringlet.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
-#include "ringlet/train/evaluators/example_evaluator.h"
-#include "ringlet/train/evaluators/label_accuracy_evaluator.h"
-#include "ringlet/train/parallel/fully_sharded.h"
-#include "ringlet/train/parallel/model/sentence_data_parallel.h"
-#include "ringlet/train/trainer.h"
 #include "tiny.h"
 
 using namespace ringlet;
@@ -100,7 +94,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("saved under FSDP on 4, it goes on under anything with the batches that are next") {
+TEST_CASE(
+    "saved under FSDP on 4: the same bytes under anything, which goes on with the next batches") {
   const TemporaryFolder folder;
   const Way fsdp{"fsdp", Strategy::fsdp, 4};
   TrainingArguments first = arguments(fsdp);
@@ -115,10 +110,20 @@ TEST_CASE("saved under FSDP on 4, it goes on under anything with the batches tha
     trainer.train();
   });
   REQUIRE(undisturbed.size() == 6);
+  const auto bytes = [](const std::filesystem::path& checkpoint) {
+    return std::pair(read_file(checkpoint / "model.safetensors"),
+                     read_file(checkpoint / "optimizer.safetensors"));
+  };
 
   for (const Way& way : {Way{"ddp", Strategy::ddp, 2}, Way{"dp", Strategy::dp, 3},
                          Way{"zero2", Strategy::zero2, 3}, Way{"none", Strategy::none, 1}}) {
     CAPTURE(way.name);
+    run_trainers(way, arguments(way), [&](tiny::Model& model, Trainer&, const comm::Group&) {
+      AdamW optimizer(*model.loss, tiny::adamw());
+      const auto state = load_checkpoint(folder / "out/checkpoint-3", *model.loss, optimizer);
+      save_checkpoint(folder / way.name, *model.loss, optimizer, state);
+    });
+    CHECK((bytes(folder / way.name) == bytes(folder / "out/checkpoint-3")));
     TrainingArguments again = arguments(way);
     again.resume_from_checkpoint = folder / "out/checkpoint-3";
     std::vector<StepReport> steps;
@@ -146,30 +151,6 @@ TEST_CASE("saved under FSDP on 4, it goes on under anything with the batches tha
     CHECK(off <= kRoundings * loss);
     MESSAGE(std::string(way.name), ": used ", 100 * off / (kRoundings * loss),
             " % of the allowed error");
-  }
-}
-
-TEST_CASE("a checkpoint of FSDP on 4, read and written under anything, has the same bytes") {
-  const TemporaryFolder folder;
-  const Way fsdp{"fsdp", Strategy::fsdp, 4};
-  TrainingArguments first = arguments(fsdp);
-  first.output_dir = folder / "out";
-  first.save_steps = 3;
-  run_trainers(fsdp, first,
-               [](tiny::Model&, Trainer& trainer, const comm::Group&) { trainer.train(); });
-  const auto bytes = [](const std::filesystem::path& checkpoint) {
-    return std::pair(read_file(checkpoint / "model.safetensors"),
-                     read_file(checkpoint / "optimizer.safetensors"));
-  };
-  for (const Way& way : {Way{"ddp", Strategy::ddp, 2}, Way{"dp", Strategy::dp, 3},
-                         Way{"zero2", Strategy::zero2, 3}, Way{"none", Strategy::none, 1}}) {
-    CAPTURE(way.name);
-    run_trainers(way, arguments(way), [&](tiny::Model& model, Trainer&, const comm::Group&) {
-      AdamW optimizer(*model.loss, tiny::adamw());
-      const auto state = load_checkpoint(folder / "out/checkpoint-3", *model.loss, optimizer);
-      save_checkpoint(folder / way.name, *model.loss, optimizer, state);
-    });
-    CHECK((bytes(folder / way.name) == bytes(folder / "out/checkpoint-3")));
   }
 }
 
@@ -235,14 +216,6 @@ TEST_CASE("ranks that would go on from different checkpoints are refused") {
 
 namespace {
 
-/// Copies the weights to a model without a strategy, as the reference of one device.
-void copy_weights(const nn::Module& from, const nn::Module& to) {
-  nn::WholeParameters whole(from);
-  const std::vector<nn::Parameter> sources = from.parameters(), copies = to.parameters();
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    copies[i].mutable_tensor().copy_(whole(sources[i]));
-}
-
 /// Compares the results of devices that share the rows with those of one device with all rows.
 template <class Found>
 void check_same(const Found& found, const Found& alone) {
@@ -286,7 +259,7 @@ std::vector<std::vector<double>> evaluate_while_training(const Way& way) {
     const Evaluators evaluators;
     trainer.add_evaluator([&](const EvaluationPoint& at) {
       const std::vector<double> found = evaluators(model, at);
-      copy_weights(*model.loss, *alone.loss);
+      tiny::copy_weights(*model.loss, *alone.loss);
       check_same(found, evaluators(alone, {}));
       if (group.rank() == 0) figures.push_back(found);
       return Metrics();
@@ -341,7 +314,7 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
       each->encoder.transformer()->set_compute_dtype(dtype);
     (*model.loss)(batch).backward();
     training.update();
-    copy_weights(*model.loss, *alone.loss);
+    tiny::copy_weights(*model.loss, *alone.loss);
     CHECK(computes([&] { check_same(evaluators(model, {}), evaluators(alone, {})); }));
     const std::vector<std::string> texts{"a b", "c", "d a b c", "b"};
     Tensor embeddings;

@@ -1,5 +1,5 @@
 // DataParallel of modules other than losses over sentences.
-#include "ringlet/train/parallel/data_parallel.h"
+#include "ringlet/ringlet.h"
 
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -13,13 +13,8 @@
 
 #include "../../core/child.h"
 #include "../../delayed_device.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/ops/random.h"
-#include "ringlet/models/convnet.h"
-#include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/parallel/workers.h"
 #include "tiny.h"
 

@@ -3,12 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "every_strategy.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/nn/linear.h"
+#include "ringlet/ringlet.h"
 #include "ringlet/tests/comm/ranks.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/parallel/model/attached_strategy.h"
-#include "ringlet/train/parallel/model/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -129,7 +126,7 @@ TEST_CASE("averaged gradients have the same bits under every strategy") {
   tiny::train_rank(model, tiny::whole_batches(3), backwards);
   const tiny::Bits bits = tiny::bits(*model.loss);
   CHECK(bits != tiny::virtual_ranks(3, backwards));
-  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+  for (const Strategy strategy : kStrategiesOfRanks)
     for (const tiny::Bits& of_rank : ranks(strategy)) CHECK(of_rank == bits);
 }
 

@@ -1,9 +1,7 @@
 // The strategies over several ranks, with the relevant options.
 #pragma once
 
-#include "ringlet/train/parallel/distributed_data_parallel.h"
-#include "ringlet/train/parallel/fully_sharded.h"
-#include "ringlet/train/parallel/sharded_data_parallel.h"
+#include "ringlet/ringlet.h"
 #include "tiny.h"
 
 namespace tiny {

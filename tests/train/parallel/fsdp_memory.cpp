@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <cmath>
-
 #include "../../files.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/ops/optimizer.h"

@@ -5,11 +5,7 @@
 #include "../../device.h"
 #include "../../oracle.h"
 #include "every_strategy.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/autograd/node.h"
-#include "ringlet/models/losses/losses.h"
-#include "ringlet/train/parallel/model/sentence_data_parallel.h"
-#include "ringlet/train/trainer.h"
+#include "ringlet/ringlet.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

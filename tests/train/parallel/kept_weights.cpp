@@ -20,11 +20,7 @@ std::vector<float> encode(const tiny::Model& model) {
 
 /// Encodes three times: at first without cached weights, then with them.
 void check_encodings(const tiny::Model& model, const tiny::Model& alone) {
-  nn::WholeParameters whole(*model.loss);
-  const std::vector<nn::Parameter> sources = model.loss->parameters();
-  const std::vector<nn::Parameter> copies = alone.loss->parameters();
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    copies[i].mutable_tensor().copy_(whole(sources[i]));
+  tiny::copy_weights(*model.loss, *alone.loss);
   const std::vector<float> expected = encode(alone);
   for (int use = 0; use < 3; ++use) {
     CAPTURE(use);

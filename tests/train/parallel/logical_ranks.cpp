@@ -1,6 +1,8 @@
 // One result on any number of ranks: the bits of a run depend on its logical ranks alone.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "../../extended.h"
 #include "every_strategy.h"
 
@@ -26,6 +28,7 @@ struct Job {
   std::size_t accumulation = 1;
   std::size_t logical = kLogical;
   DType dtype = DType::f32;
+  bool equal_batches = false;
 };
 
 train::LoaderOptions logical_options(const Job& job, const comm::Group& group) {
@@ -33,6 +36,7 @@ train::LoaderOptions logical_options(const Job& job, const comm::Group& group) {
   train::LoaderOptions options = tiny::loader_options(group.rank(), group.size(), job.accumulation);
   options.batch_size = 2 * kLogical / dealt / job.accumulation;
   options.logical_ranks = job.logical;
+  options.equal_batches = job.equal_batches;
   for (std::size_t dataset = 0; dataset < 3; ++dataset) options.whole_steps.push_back(dataset > 0);
   return options;
 }
@@ -52,7 +56,9 @@ tiny::Bits train_logical(Ranked& model, const comm::Group& group, const Job& job
       std::optional<train::NoSync> no_sync;
       if (!share.ends_step) no_sync.emplace(*model.loss);
       loader.weigh((*model.loss)(batch)).backward();
-      if (share.ends_rank && !share.ends_step) train::end_logical_rank(*model.loss);
+      if (share.ends_rank && !share.ends_step) {
+        train::end_logical_rank(*model.loss, share.counts);
+      }
     } while (!share.ends_step);
     optimizer.step();
     optimizer.zero_grad();
@@ -88,14 +94,15 @@ tiny::Bits bits_on(int n, const Attach& attach, const Job& job) {
   return bits;
 }
 
-void compare_with_ranks(const Job& job) {
+void compare_with_ranks(Job job) {
+  const bool equal_batches = job.equal_batches;
   Job usual = job;
   usual.logical = 0;
   const tiny::Bits expected = bits_on(kLogical, logical_strategies(0).front().second, usual);
   for (const auto& strategy : logical_strategies(kLogical)) {
     const std::string name = strategy.first;
     for (const int n : grid({1, 2, 3}, {4, 6, 8})) {
-      if (name == "fsdp" && kLogical % static_cast<std::size_t>(n) != 0) continue;
+      job.equal_batches = equal_batches || name == "fsdp";
       CAPTURE(name);
       CAPTURE(n);
       CHECK((bits_on(n, strategy.second, job) == expected));
@@ -107,9 +114,65 @@ void compare_with_ranks(const Job& job) {
 
 TEST_CASE("8 logical ranks on any number of ranks have the bits of 8 ranks") {
   compare_with_ranks({});
-  compare_with_ranks({.accumulation = 2});
+  compare_with_ranks({.accumulation = 2, .equal_batches = true});
 }
 
 TEST_CASE("so they do computed in bf16" * doctest::skip(!is_extended())) {
   compare_with_ranks({.dtype = DType::bf16});
+}
+
+namespace {
+
+/// Three batches, a logical rank each. The batches in `labelled` have a classifier's loss; the
+/// others do not reach it. Without a strategy sequential backwards: their sum is (0 + 1) + 2.
+tiny::Bits bits_of_branches(const std::set<int>& labelled, const Attach& attach,
+                            const comm::Group& group) {
+  constexpr int kLeaves = 3;
+  tiny::Model model;
+  model.loss = std::make_shared<models::MultiLoss>(
+      model.encoder.modules(), std::vector<std::shared_ptr<models::Loss>>{
+                                   std::make_shared<models::SoftmaxLoss>(model.encoder, 3),
+                                   std::make_shared<models::CosineSimilarityLoss>(model.encoder)});
+  model.loss->eval();
+  tiny::Attached attached;
+  if (attach) attached = attach(*model.loss, group);
+  train::AdamW optimizer(*model.loss, tiny::adamw());
+  const LeafRange mine = leaves_of_rank(group.rank(), group.size(), kLeaves);
+  for (int leaf = mine.begin; leaf < mine.end; ++leaf) {
+    std::optional<train::NoSync> no_sync;
+    if (attach && leaf + 1 < mine.end) no_sync.emplace(*model.loss);
+    const auto rows = static_cast<std::size_t>(6 + leaf);
+    const bool labels = labelled.contains(leaf);
+    train::Loader<models::PackedBatch> loader(
+        {labels ? words::dataset(rows, 3) : words::scored_dataset(rows)}, model.encoder.tokenizer(),
+        {.batch_size = rows});
+    models::PackedBatch batch = *loader.next();
+    batch.ranks = attach ? kLeaves : 1;
+    batch.dataset = labels ? 0 : 1;
+    (*model.loss)(batch).backward();
+    if (no_sync) train::end_logical_rank(*model.loss, true);
+  }
+  optimizer.step();
+  return tiny::bits(*model.loss);
+}
+
+}  // namespace
+
+TEST_CASE("a parameter that some logical ranks do not reach has their gradients as zeros") {
+  for (const std::set<int>& labelled : {std::set{1}, {2}, {0, 1}, {0, 2}}) {
+    const tiny::Bits expected = bits_of_branches(labelled, {}, {});
+    for (const auto& strategy : logical_strategies(3)) {
+      CAPTURE(strategy.first);
+      CAPTURE(*labelled.rbegin());
+      CHECK((bits_of_branches(labelled, strategy.second, {}) == expected));
+      // All ranks reach the same ones in a step; under fsdp in each of their forwards.
+      if (labelled.size() == 1 || strategy.first == "fsdp") continue;
+      comm::launch(
+          [&](const comm::Group& group) {
+            const tiny::Bits bits = bits_of_branches(labelled, strategy.second, group);
+            RINGLET_CHECK(bits == expected, "rank ", group.rank(), " has other bits");
+          },
+          2, {.ranks = comm::Ranks::threads});
+    }
+  }
 }

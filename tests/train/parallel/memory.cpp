@@ -4,11 +4,8 @@
 #include <cmath>
 
 #include "../../files.h"
-#include "ringlet/train/parallel/distributed_data_parallel.h"
-#include "ringlet/train/parallel/fully_sharded.h"
+#include "ringlet/ringlet.h"
 #include "ringlet/train/parallel/memory_need.h"
-#include "ringlet/train/parallel/sharded_data_parallel.h"
-#include "ringlet/train/trainer.h"
 #include "tiny.h"
 
 using namespace ringlet;

@@ -48,12 +48,8 @@ struct Towers {
     }
   }
   std::vector<float> values() const {
-    std::vector<float> all;
-    for (const Tower* tower : {&first, &second}) {
-      nn::WholeParameters whole(*tower);
-      for (const nn::Parameter& parameter : tower->parameters())
-        for (const float value : whole(parameter).to_vector()) all.push_back(value);
-    }
+    std::vector<float> all = parameter_values(first);
+    for (const float value : parameter_values(second)) all.push_back(value);
     return all;
   }
 };

@@ -5,10 +5,7 @@
 #include <optional>
 
 #include "every_strategy.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/nn/layers.h"
-#include "ringlet/train/parallel/model/attached_strategy.h"
-#include "ringlet/train/parallel/model/sentence_data_parallel.h"
+#include "ringlet/ringlet.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -45,8 +42,6 @@ struct Stack : nn::Layer<Stack> {
   }
   std::vector<std::shared_ptr<Line>> all;
 };
-
-constexpr Strategy kOfRanks[] = {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp};
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -99,18 +94,6 @@ TEST_CASE("no_sync of another module than the strategy's is refused") {
     });
 }
 
-TEST_CASE("FSDP gathers each unit twice and reduces it once; kept for backward, once each") {
-  launch(2, [](const comm::Group& group) {
-    for (const bool reshard : {true, false}) {
-      Stack stack(4, 4096);
-      FullySharded fsdp(stack, group, {.reshard_after_forward = reshard});
-      const auto before = group.stats().collectives;
-      stack(Variable(ones({4096}))).backward();
-      CHECK(group.stats().collectives - before == (reshard ? 12 : 8));
-    }
-  });
-}
-
 TEST_CASE("strategies chosen by name take their options") {
   launch(2, [](const comm::Group& group) {
     const auto with = [&](Strategy strategy, const StrategyOptions& options) {
@@ -128,31 +111,6 @@ TEST_CASE("strategies chosen by name take their options") {
     CHECK(with(Strategy::fsdp, {.reshard_after_forward = false}).second == 8);
     CHECK(with(Strategy::fsdp, {.prefetch = false}).first == 1);
   });
-}
-
-TEST_CASE("a step moves 2, 2, 2 and 3 times the parameters, less each rank's own part") {
-  constexpr int kLines = 4;
-  constexpr std::int64_t kSize = 1 << 16;
-  for (const int n : {2, 4}) {
-    launch(n, [&](const comm::Group& group) {
-      const auto moved = [&](auto attached) {
-        Stack stack(kLines, kSize);
-        const auto strategy = attached(stack, group);
-        AdamW optimizer(stack);
-        const auto before = group.stats().bytes_sent;
-        stack(Variable(ones({kSize}))).backward();
-        optimizer.step();
-        const double whole = 2.0 * kLines * kSize * sizeof(float) * (n - 1) / n;
-        return static_cast<double>(group.stats().bytes_sent - before) / whole;
-      };
-      const auto near = [](double times) { return doctest::Approx(times).epsilon(0.01); };
-      CHECK(moved(attach<DistributedDataParallel>()) == near(2));
-      CHECK(moved(attach<ShardedDataParallel>({1})) == near(2));
-      CHECK(moved(attach<ShardedDataParallel>({2})) == near(2));
-      CHECK(moved(attach<FullySharded>()) == near(3));
-      CHECK(moved(attach<FullySharded>({.reshard_after_forward = false})) == near(2));
-    });
-  }
 }
 
 TEST_CASE("gathered as bf16, the matrices of layers that compute in it are half the bytes") {
@@ -352,36 +310,8 @@ TEST_CASE("a parameter that the loss does not reach is named") {
   });
 }
 
-TEST_CASE("gradients are sums, also those of several backwards, with and without no_sync") {
-  const auto all = tiny::each_strategy();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const bool pause : {false, true}) {
-      CAPTURE(i);
-      CAPTURE(pause);
-      launch(3, [&](const comm::Group& group) {
-        Stack stack(2, 3 * 4096);
-        const auto strategy = all[i](stack, group);
-        Sgd optimizer(stack, {.lr = 1});
-        for (int step = 1; step <= 2; ++step) {
-          for (int micro = 0; micro < 2; ++micro) {
-            std::optional<NoSync> no_sync;
-            if (pause && micro == 0) no_sync.emplace(stack);
-            // d(sum)/d(line.1.other) is 1 for each element, rank and micro-batch.
-            stack(Variable(full({3 * 4096}, group.rank()))).backward();
-          }
-          optimizer.step();
-          optimizer.zero_grad();
-          nn::WholeParameters whole(stack);
-          for (const float value : whole(stack.all[1]->other).to_vector())
-            REQUIRE(value == 1 - 6 * step);
-        }
-      });
-    }
-  }
-}
-
 TEST_CASE("a step is refused while no_sync has left gradients that were not summed") {
-  for (const Strategy strategy : kOfRanks)
+  for (const Strategy strategy : kStrategiesOfRanks)
     for (const int n : {1, 2}) {
       CAPTURE(kStrategies(strategy));
       CAPTURE(n);
@@ -419,7 +349,7 @@ TEST_CASE("a step is refused while no_sync has left gradients that were not summ
 
 TEST_CASE("a module without parameters is refused") {
   struct Nothing : nn::Module {};
-  for (const Strategy strategy : kOfRanks)
+  for (const Strategy strategy : kStrategiesOfRanks)
     launch(2, [&](const comm::Group& group) {
       Nothing nothing;
       const std::string name(kStrategies(strategy));
@@ -439,33 +369,37 @@ TEST_CASE("dp by name takes a loss over batches of sentences") {
           "strategy dp: expected a loss over batches of sentences");
 }
 
-// torch.nn.parallel.DistributedDataParallel computes these gradients.
-TEST_CASE("averaged, gradients are the mean over the ranks, those of several backwards added") {
-  for (const Strategy strategy : kOfRanks)
-    for (const bool pause : {false, true}) {
-      CAPTURE(kStrategies(strategy));
-      CAPTURE(pause);
-      launch(3, [&](const comm::Group& group) {
-        Stack stack(1, 3 * 4096);
-        const AttachedStrategy attached(strategy, stack, group, {}, DType::f32, {.average = true});
-        Sgd optimizer(stack, {.lr = 1});
-        for (int step = 1; step <= 2; ++step) {
-          for (int micro = 0; micro < 2; ++micro) {
-            std::optional<NoSync> no_sync;
-            if (pause && micro == 0) no_sync.emplace(stack);
-            // d(sum)/d(weight) is 1, 4 and 7, d(sum)/d(other) is 1.
-            stack(Variable(full({3 * 4096}, 1 + 3 * group.rank()))).backward();
+// Averaged, torch.nn.parallel.DistributedDataParallel computes these gradients.
+TEST_CASE("gradients are sums over the ranks or their means, those of several backwards added") {
+  for (const Strategy strategy : kStrategiesOfRanks)
+    for (const bool average : {false, true})
+      for (const bool pause : {false, true}) {
+        CAPTURE(kStrategies(strategy));
+        CAPTURE(average);
+        CAPTURE(pause);
+        launch(3, [&](const comm::Group& group) {
+          Stack stack(1, 3 * 4096);
+          const AttachedStrategy attached(strategy, stack, group, {}, DType::f32,
+                                          {.average = average});
+          Sgd optimizer(stack, {.lr = 1});
+          for (int step = 1; step <= 2; ++step) {
+            for (int micro = 0; micro < 2; ++micro) {
+              std::optional<NoSync> no_sync;
+              if (pause && micro == 0) no_sync.emplace(stack);
+              // d(sum)/d(weight) is 1, 4 and 7, d(sum)/d(other) is 1.
+              stack(Variable(full({3 * 4096}, 1 + 3 * group.rank()))).backward();
+            }
+            optimizer.step();
+            optimizer.zero_grad();
+            nn::WholeParameters whole(stack);
+            const int times = 2 * step * (average ? 1 : 3);
+            for (const float value : whole(stack.all[0]->weight).to_vector())
+              REQUIRE(value == 1 - 4 * times);
+            for (const float value : whole(stack.all[0]->other).to_vector())
+              REQUIRE(value == 1 - times);
           }
-          optimizer.step();
-          optimizer.zero_grad();
-          nn::WholeParameters whole(stack);
-          for (const float value : whole(stack.all[0]->weight).to_vector())
-            REQUIRE(value == 1 - 2 * 4 * step);
-          for (const float value : whole(stack.all[0]->other).to_vector())
-            REQUIRE(value == 1 - 2 * step);
-        }
-      });
-    }
+        });
+      }
 }
 
 TEST_CASE("the batches of a group are refused without a strategy, those of given ranks are parts") {
@@ -495,7 +429,7 @@ TEST_CASE("the batches of a group are refused without a strategy, those of given
 }
 
 TEST_CASE("a batch that is cut for another number of ranks than are summed over is refused") {
-  for (const Strategy strategy : kOfRanks)
+  for (const Strategy strategy : kStrategiesOfRanks)
     for (const bool average : {false, true}) {
       CAPTURE(kStrategies(strategy));
       CAPTURE(average);

@@ -14,17 +14,9 @@
 
 #include "../results.h"
 #include "../words.h"
-#include "ringlet/autograd/node.h"
-#include "ringlet/comm/launch.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/ops/elementwise.h"
-#include "ringlet/models/losses/losses.h"
-#include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/nn/sharding.h"
+#include "ringlet/ringlet.h"
 #include "ringlet/tests/emulated/emulated.h"
-#include "ringlet/train/data/loader.h"
-#include "ringlet/train/optimizer/update_rules.h"
-#include "ringlet/train/parallel/no_sync.h"
 
 namespace tiny {
 
@@ -164,6 +156,15 @@ inline void train_rank(Model& model, const train::LoaderOptions& options,
 }
 
 using Bits = std::vector<std::uint32_t>;
+
+/// Copies the weights to a model without a strategy, as the reference of one device;
+/// collective.
+inline void copy_weights(const nn::Module& from, const nn::Module& to) {
+  nn::WholeParameters whole(from);
+  const std::vector<nn::Parameter> sources = from.parameters(), copies = to.parameters();
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    copies[i].mutable_tensor().copy_(whole(sources[i]));
+}
 
 /// All parameters' bits; collective if they are sharded.
 inline Bits bits(const nn::Module& module) {

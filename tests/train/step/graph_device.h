@@ -5,10 +5,7 @@
 
 #include "../../delayed_device.h"
 #include "../words.h"
-#include "ringlet/core/tensor/random.h"
-#include "ringlet/models/losses/losses.h"
-#include "ringlet/models/losses/multi_loss.h"
-#include "ringlet/models/sentence_encoder.h"
+#include "ringlet/ringlet.h"
 
 namespace ringlet {
 

@@ -2,12 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "../../second_device.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/nn/linear.h"
-#include "ringlet/nn/place.h"
-#include "ringlet/train/optimizer/update_rules.h"
-#include "ringlet/train/parallel/distributed_data_parallel.h"
-#include "ringlet/train/parallel/fully_sharded.h"
+#include "ringlet/ringlet.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -10,8 +10,8 @@
 #include "../words.h"
 #include "graph_steps.h"
 #include "ringlet/core/ops/embedding.h"
+#include "ringlet/models/losses/loss.h"
 #include "ringlet/models/losses/losses.h"
-#include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

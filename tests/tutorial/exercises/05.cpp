@@ -69,7 +69,8 @@ EXERCISE(3, "packed sentences") {
     for (const int length : lengths) ends.push_back(ends.back() + length);
     const Tensor qkv = concat({q, k, v}, 1);
     const Tensor starts = tensor(ends, {static_cast<std::int64_t>(ends.size())});
-    expect(str("the result of ", lengths.size(), " sentences"), attend(q, k, v, lengths),
-           attention(qkv, starts, {}).out, "a sentence begins where the one before it ends");
+    expect("sentences of " + exercise::text(lengths) + " tokens", attend(q, k, v, lengths),
+           attention(qkv, starts, {}).out,
+           "exercise 2 must be right; a sentence begins where the one before it ends");
   }
 }

@@ -29,7 +29,7 @@ Tensor cosines(const Tensor& a, const Tensor& b) {
 // 3. The loss of a search. Row i of a (N, D) asks and row i of b (N, D) answers; other rows of b
 // are wrong answers. It is the mean of -log softmax(scale * cosines)[i][i].
 float ranking_loss(const Tensor& a, const Tensor& b, float scale) {
-  // gap: cross_entropy(Variable(scores), labels, N) is a mean over N; row i has the label i.
+  // gap: autograd::cross_entropy(Variable(scores), labels, N) is a mean; row i has the label i.
   const std::int64_t rows = a.size(0);
   const Tensor labels = arange(0, static_cast<double>(rows));
   return autograd::cross_entropy(Variable(cosines(a, b) * scale), labels, rows).item();

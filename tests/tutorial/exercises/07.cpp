@@ -6,7 +6,7 @@
 using namespace ringlet;
 
 // 1. The rate of `step`, from 0: it rises linearly from 0 to `peak` over `warmup` steps, then falls
-// linearly; at step `steps` it would be 0.
+// linearly. At step `steps` it would be 0.
 double rate_of(int step, int steps, int warmup, double peak) {
   // gap: two straight lines; divide as double.
   if (step < warmup) return peak * step / warmup;

@@ -26,6 +26,8 @@ double mean_of_all(const std::vector<double>& mine, const comm::Group& world) {
 
 // 3. An all-reduce in two levels. `node` has the ranks of this node, `across` the ranks with the
 // same device of each node. Links between nodes are slow: only a part of x may use them.
+// A group's reduce_scatter(mine, x, pieces) gives rank r the sum of piece r; wait() for its end.
+// Its all_gather(x, mine, pieces) puts each rank's `mine` in its place in x, on all ranks.
 void two_level_sum(Tensor& x, const comm::Group& node, const comm::Group& across) {
   const comm::Pieces pieces = comm::even_pieces(x.numel(), node.size());
   Tensor mine = empty({x.numel() / node.size()});
@@ -49,8 +51,7 @@ EXERCISE(2, "a mean over ranks") {
   comm::launch(
       [](const comm::Group& world) {
         const std::vector<std::vector<double>> values{{1, 2, 3}, {10}, {}};
-        expect(str("the mean on rank ", world.rank()),
-               mean_of_all(values[static_cast<std::size_t>(world.rank())], world), 4.0,
+        expect("the mean", mean_of_all(values[static_cast<std::size_t>(world.rank())], world), 4.0,
                "16 / 4; the mean of means is another number");
       },
       3, {.group = {.timeout = std::chrono::seconds(5)}});
@@ -66,11 +67,10 @@ EXERCISE(3, "a sum in two levels") {
         Tensor x =
             full({12}, world.rank() + 1) * tensor<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
         two_level_sum(x, world.rank() < 3 ? first : second, across);
-        const std::string where = str(" of rank ", world.rank());
-        expect("the result" + where, x,
+        expect("the result", x,
                tensor<float>({21, 42, 63, 84, 105, 126, 147, 168, 189, 210, 231, 252}),
                "the sum over six ranks, of all twelve numbers");
-        expect<std::size_t>("the bytes between nodes" + where, across.stats().bytes_sent, 16,
+        expect<std::size_t>("the bytes between nodes", across.stats().bytes_sent, 16,
                             "a third of the 12 numbers, of 4 bytes");
       },
       6, {.group = {.timeout = std::chrono::seconds(5)}});

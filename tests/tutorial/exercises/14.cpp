@@ -16,8 +16,8 @@ double part_of_mean(const std::vector<double>& losses, int rows_of_all_ranks) {
   // end: return static_cast<double>(losses.size()) * rows_of_all_ranks;
 }
 
-// 2. The actions of a step on layers 0 to n - 1, as text: "gather 0", "forward 0", "release 0", …,
-// then backward from the last layer: "gather 1", "backward 1", "reduce 1", "release 1", …. Unlike
+// 2. The actions of a step on layers 0 to n - 1, as text: "gather 0", "forward 0", "release 0", ….
+// Then backward from the last layer: "gather 1", "backward 1", "reduce 1", "release 1", …. Unlike
 // in the library, the last layer is kept between forward and backward, and so not gathered again.
 std::vector<std::string> actions_of_step(int n) {
   std::vector<std::string> actions;
@@ -75,13 +75,11 @@ EXERCISE(3, "a length over shards") {
         const std::vector<Tensor> shards{tensor<float>({2, 4}), tensor<float>({0, 5}),
                                          tensor<float>({6, 0})};
         Tensor shard = shards[static_cast<std::size_t>(world.rank())].clone();
-        const std::string where = str(" on rank ", world.rank());
-        expect("the length" + where, clip_norm(shard, 3, world), 9, "4 + 16 + 25 + 36 is 81");
+        expect("the length", clip_norm(shard, 3, world), 9, "4 + 16 + 25 + 36 is 81");
         const Tensor third = shards[static_cast<std::size_t>(world.rank())] / 3.0;
-        expect("the shard" + where, shard, third, "all shards by the same factor, 3 / 9");
-        expect("the length afterwards" + where, clip_norm(shard, 100, world), 3,
-               "sum of squares 9");
-        expect("the shard" + where, shard, third, "a short gradient stays as it is");
+        expect("the shard", shard, third, "all shards by the same factor, 3 / 9");
+        expect("the length afterwards", clip_norm(shard, 100, world), 3, "sum of squares 9");
+        expect("the shard", shard, third, "a short gradient stays as it is");
       },
       3, {.group = {.timeout = std::chrono::seconds(5)}});
 }

@@ -14,8 +14,8 @@ double bubble(int p, int m) {
   // end: return p + m;
 }
 
-// 2. 1F1B, the order of stage `stage` of p, as text: "F0 F1 B0 F2 B1 B2 " of stage 0 of 2, if m is
-// 3. A stage begins with one forward for each later stage, at most m. Then it alternates one
+// 2. 1F1B, the order of stage `stage` of p, as text. With m = 3, stage 0 of 2 has "F0 F1 B0 F2 B1
+// B2 ". A stage begins with one forward for each later stage, at most m. Then it alternates one
 // forward and one backward, until the backwards are left. Stages count from 0.
 std::string one_f_one_b(int stage, int p, int m) {
   std::string order;

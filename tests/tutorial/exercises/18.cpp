@@ -28,7 +28,7 @@ std::int64_t numbers_sent(std::int64_t layers, std::int64_t tokens, std::int64_t
 }
 
 // 3. y = relu(x up') down' + bias on each rank, with up (wide / n, in) and down (out, wide / n) of
-// this rank; x (rows, in) and bias (out) are the same everywhere.
+// this rank. Both x (rows, in) and bias (out) are the same everywhere.
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& down, const Tensor& bias,
                     const comm::Group& world) {
   // gap: one all_reduce. The bias must be in the sum once.
@@ -75,7 +75,7 @@ EXERCISE(3, "a block over ranks") {
             {down.view({4, 2}).slice(rank, rank + 1), down.view({4, 2}).slice(2 + rank, 3 + rank)},
             0);
         const Tensor y = feed_forward(x, up.slice(2 * rank, 2 * rank + 2), columns, bias, world);
-        expect(str("y on rank ", rank), y, whole, "partial products are added over the ranks");
+        expect("y", y, whole, "partial products are added over the ranks");
         expect<std::size_t>(str("the bytes that rank ", rank, " sends"), world.stats().bytes_sent,
                             24, "one all-reduce of 6 numbers of 4 bytes");
       },

@@ -23,10 +23,10 @@ std::size_t sectors_of(const std::vector<int>& addresses) {
   // end: return addresses.size();
 }
 
-// 3. A tree's sum: in the step with `half` = threads / 2, threads / 4, …, 1 each thread t < half
-// adds parts[t + half] to parts[t]. Part p is always written by thread p. A step needs a barrier
-// before it if a thread reads a part that a thread of another warp has written. Returns those
-// steps, by `half`.
+// 3. A tree's sum has a step for `half` = threads / 2, threads / 4, …, 1. There each thread t <
+// half adds parts[t + half] to parts[t]. Part p is always written by thread p. A step needs a
+// barrier before it if a thread reads a part that a thread of another warp has written. Returns
+// those steps, by `half`.
 std::vector<int> steps_with_barrier(int threads, int warp) {
   std::vector<int> steps;
   // gap: thread t is in warp t / warp.

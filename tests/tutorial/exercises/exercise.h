@@ -31,6 +31,7 @@ template <class T>
 std::string text(const T& value) {
   return ringlet::str(value);
 }
+inline std::string text(const std::string& value) { return value.empty() ? "\"\"" : value; }
 inline std::string text(bool value) { return value ? "true" : "false"; }
 inline std::string text(const ringlet::Tensor& value) {
   return value ? ringlet::str(value) : "an undefined tensor";

@@ -6,7 +6,7 @@
 
 #include "ringlet/core/ops/normalize.h"
 #include "ringlet/train/data/draws.h"
-#include "ringlet/train/data/text.h"
+#include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {
 namespace {

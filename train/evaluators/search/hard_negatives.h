@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ringlet/train/data/dataset.h"
-#include "ringlet/train/evaluators/search/top_k.h"
+#include "ringlet/train/evaluators/search/similarity.h"
 
 namespace ringlet::train {
 

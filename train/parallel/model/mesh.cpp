@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 
 namespace ringlet::train {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ringlet/core/base/number.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/tensor/random.h"

@@ -2,7 +2,7 @@
 
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/train/data/hash.h"
+#include "ringlet/train/data/draws.h"
 
 namespace ringlet::train {
 namespace {

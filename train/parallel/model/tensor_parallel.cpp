@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "ringlet/core/base/nearest.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/index.h"
 #include "ringlet/nn/lora.h"
@@ -10,7 +9,6 @@
 #include "ringlet/nn/replace.h"
 #include "ringlet/nn/slices.h"
 #include "ringlet/train/parallel/same_module.h"
-#include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
 namespace {

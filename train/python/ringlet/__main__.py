@@ -1,21 +1,20 @@
-"""python -m ringlet: the program `ringlet` that the package was installed with."""
-import importlib.metadata
+"""python -m ringlet: the program `ringlet` of this package."""
 import os
 import pathlib
 import sys
 
+_PACKAGE = pathlib.Path(__file__).parent
 
-def program() -> "os.PathLike[str]":
-    """Its path: pip's record names it, and a build folder has it beside the module's."""
-    try:
-        files = importlib.metadata.files("ringlet") or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    for file in files:
-        if file.parts[-2:] == ("bin", "ringlet"):
-            return pathlib.Path(str(file.locate()))
-    return pathlib.Path(__file__).parents[2] / "cli" / "ringlet"
+
+def main() -> None:
+    if sys.argv[1:] == ["--cmake-dir"]:  # for C++ programs: -Dringlet_DIR=$(python -m ringlet --cmake-dir)
+        folder = _PACKAGE / "lib/cmake/ringlet"
+        if not folder.is_dir():
+            sys.exit(f"ringlet: --cmake-dir is of a package that pip installed, and there is no {folder}")
+        print(folder)
+        return
+    os.execv(_PACKAGE / "bin/ringlet", ["ringlet", *sys.argv[1:]])
 
 
 if __name__ == "__main__":
-    os.execv(program(), ["ringlet", *sys.argv[1:]])
+    main()

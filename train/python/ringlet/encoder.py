@@ -15,6 +15,8 @@ _BATCH_TOKENS = 4096
 
 
 def _list_of(sentences: Iterable[str], what: str) -> List[str]:
+    if not hasattr(sentences, "__iter__"):
+        raise TypeError(f"{what}: expected texts, found {type(sentences).__name__}")
     texts = list(sentences)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
@@ -95,10 +97,17 @@ class SentenceEncoder(_ringlet.Encoder):
 
     model_card_data = _ModelCard()
 
-    def __init__(self, model: Path, device: Optional[str] = None, *, truncate_dim: Optional[int] = None) -> None:
+    def __init__(self, model: Path, device: Optional[str] = None, *, truncate_dim: Optional[int] = None,
+                 similarity_fn_name: Optional[str] = None) -> None:
         super().__init__(hub.folder(model), device or "cpu")
+        if similarity_fn_name is not None:
+            self.similarity_fn_name = similarity_fn_name
         if truncate_dim is not None:
             self.truncate_dim = truncate_dim
+
+    def __repr__(self) -> str:
+        return (f"SentenceEncoder(dimension={self.dimension}, max_seq_length={self.max_seq_length}, "
+                f"similarity_fn_name={self.similarity_fn_name!r}, device={self.device!r})")
 
     def encode(self, sentences: Texts, prompt_name: Optional[str] = None, prompt: Optional[str] = None,
                batch_size: Optional[int] = None, show_progress_bar: Optional[bool] = None,

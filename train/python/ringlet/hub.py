@@ -22,4 +22,5 @@ def folder(model: Union[str, "os.PathLike[str]"]) -> str:
     try:
         return str(snapshot_download(repository, ignore_patterns=_OTHER_WEIGHTS))
     except Exception as error:  # of its own and of the network
-        raise InputError(f"{name}: huggingface_hub cannot fetch {repository}: {error}") from error
+        reason = " ".join(str(error).split())  # in one line
+        raise InputError(f"{name}: huggingface_hub cannot fetch {repository}: {reason}") from error

@@ -14,7 +14,7 @@ _BLOCK = 1 << 24  # numbers of a difference that are in memory at a time
 def _matrices(a: Any, b: Any) -> Tuple[Array, Array]:
     both = [numpy.atleast_2d(numpy.asarray(x, "float32")) for x in (a, b)]
     if both[0].ndim != 2 or both[0].shape[1] != both[1].shape[-1]:
-        raise ValueError(f"similarity: embeddings of shapes {both[0].shape} and {both[1].shape}")
+        raise ValueError(f"similarity: embeddings of shapes {both[0].shape} and {both[1].shape}, expected equal widths")
     return both[0], both[1]
 
 

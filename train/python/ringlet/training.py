@@ -8,6 +8,7 @@ import pathlib
 import sys
 import threading
 import tty
+import warnings
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from . import _ringlet, hub
@@ -37,10 +38,37 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _words(keywords: Dict[str, Any]) -> List[str]:
-    """max_steps=3 is --max-steps=3; a list repeats the option. None leaves it out."""
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "keys") or hasattr(value, "column_names") or (
+        isinstance(value, (list, tuple)) and len(value) > 0 and hasattr(value[0], "keys"))
+
+
+def _json_lines(table: Any) -> str:
+    """Rows of a list of dicts, of columns by name, or of what names its columns as a Dataset of Hugging Face does."""
+    rows = table
+    if not isinstance(table, (list, tuple)):
+        names = list(getattr(table, "column_names", None) or table.keys())
+        columns = [list(table[name]) for name in names]
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError("columns of different lengths: "
+                             + ", ".join(f"{name} {len(column)}" for name, column in zip(names, columns)))
+        rows = (dict(zip(names, values)) for values in zip(*columns))
+    return "".join(json.dumps(row, default=lambda number: number.item()) + "\n" for row in rows)  # NumPy's numbers
+
+
+def _words(keywords: Dict[str, Any], kept: Dict[str, str]) -> List[str]:
+    """max_steps=3 is --max-steps=3; a list repeats the option. None leaves it out. Tables are kept by a name."""
     words, options = [], _options()
+    given: Dict[str, str] = {}
+    if {"warmup_steps", "warmup_ratio"} <= keywords.keys():  # steps count, unless they are 0
+        keywords = {name: value for name, value in keywords.items()
+                    if name != ("warmup_ratio" if keywords["warmup_steps"] else "warmup_steps")}
     for name, value in keywords.items():
+        if name == "warmup_ratio" and value is not None and value >= 1:
+            raise ValueError(f"warmup_ratio {value}: expected less than 1")
+        if name == "resume_from_checkpoint" and not isinstance(value, (bool, type(None))):
+            raise ValueError(f"resume_from_checkpoint {value}: expected True or False; the latest checkpoint of `output` "
+                             "goes on")
         if name == "bf16" and isinstance(value, bool):
             name, value = "dtype", "bf16" if value else "f32"
         if name not in options:
@@ -48,9 +76,19 @@ def _words(keywords: Dict[str, Any]) -> List[str]:
             hint = f"; did you mean {near[0]}?" if near else ""
             raise TypeError(f"train() has no argument {name!r}{hint}")
         option = options[name]
+        if value is not None and given.setdefault(option, name) != name:
+            raise TypeError(f"train(): {given[option]} and {name} are the same option; give one")
         if option.startswith("no-") and not name.startswith("no_") and isinstance(value, bool):
             value = not value  # shuffle is --no-shuffle
-        values = value if isinstance(value, (list, tuple)) else [value]
+        values = value if isinstance(value, (list, tuple)) and not _is_table(value) else [value]
+        if option in ("data", "eval"):
+            values = list(values)
+            if not values:
+                raise ValueError(f"{name}: empty: expected at least one row")
+            for i, one in enumerate(values):
+                if _is_table(one):
+                    values[i] = option if len(values) == 1 else f"{option}-{i + 1}"
+                    kept[values[i]] = _json_lines(one)
         words += [f"--{option}={_text(one)}" for one in values if one is not None]
     return words
 
@@ -63,55 +101,57 @@ def _is_standard_output(stream: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _printed_by_sys_stdout() -> Iterator[None]:
-    """What this process and its ranks print, where sys.stdout is not its standard output: in a notebook or a test."""
+def _descriptor_of_prints() -> Iterator[int]:
+    """Where C++ prints to: -1, its standard output, or a descriptor whose bytes go to sys.stdout, as in a notebook."""
     sys.stdout.flush()
     if _is_standard_output(sys.stdout):
-        yield
+        yield -1
         return
     # A line of progress is rewritten on a terminal and in a notebook.
     rewrites = sys.stdout.isatty() or "ipykernel" in sys.modules
     reading, writing = os.openpty() if rewrites else os.pipe()
     if rewrites:
         tty.setraw(writing)
-
     out, decoder = sys.stdout, codecs.getincrementaldecoder("utf-8")("replace")
+    lost: List[Exception] = []
 
     def copy() -> None:
         with contextlib.suppress(OSError):  # the terminal's other end was closed
             while received := os.read(reading, 1 << 16):
-                out.write(decoder.decode(received))
-                out.flush()
+                try:
+                    if not lost:
+                        out.write(decoder.decode(received))
+                        out.flush()
+                except Exception as error:  # a stream that was closed; the training goes on
+                    lost.append(error)
         os.close(reading)
 
-    kept = os.dup(1), os.dup(2)
     thread = threading.Thread(target=copy, daemon=True)
     thread.start()
-    os.dup2(writing, 1)
-    os.dup2(writing, 2)
-    os.close(writing)
     try:
-        yield
+        yield writing
     finally:
-        for descriptor, former in zip((1, 2), kept):
-            os.dup2(former, descriptor)
-            os.close(former)
+        os.close(writing)
         thread.join()
+    if lost:
+        warnings.warn(f"sys.stdout did not take what train() printed: {lost[0]}", stacklevel=4)
 
 
 def train(config: Union[str, "os.PathLike[str]", None] = None, **options: Any) -> TrainingResult:
     """Trains as `ringlet train` does: train(model="minilm-l6", data="pairs.csv", learning_rate=2e-5).
 
     Keywords are the command line's options, max_steps for --max-steps, or their names in Hugging Face's
-    TrainingArguments; a list repeats the option. They count before those of the file `config`. A model's name with a
+    TrainingArguments; a list repeats the option. Data may also be a list of dicts, a dict of columns, or a Dataset of
+    Hugging Face; its columns have the names that a file would have. They count before those of the file `config`. A model's name with a
     slash that is no folder is one at Hugging Face. Ctrl-C saves a checkpoint, then raises KeyboardInterrupt;
     resume=True goes on.
     """
-    words = _words({"config": config, **options})
+    kept: Dict[str, str] = {}  # texts of files that are in memory
+    words = _words({"config": config, **options}, kept)
     for i, word in enumerate(words):
         if word.startswith("--model=") and "/" in word:
             words[i] = "--model=" + hub.folder(word[len("--model="):])
-    with _printed_by_sys_stdout():
-        output = pathlib.Path(_ringlet.train(words))
+    with _descriptor_of_prints() as prints:
+        output = pathlib.Path(_ringlet.train(words, kept, prints))
     history = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     return TrainingResult(output / "model", {name: value for line in history for name, value in line.items()}, history)

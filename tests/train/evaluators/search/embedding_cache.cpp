@@ -1,4 +1,4 @@
-#include "ringlet/train/evaluators/search/embedding_cache.h"
+#include "ringlet/train/evaluators/encode_together.h"
 
 #include <doctest/doctest.h>
 

@@ -132,20 +132,6 @@ TEST_CASE("ranks that search for shares of the anchors find what one rank finds"
       5);
 }
 
-TEST_CASE("cosines of a text with itself are at most 1") {
-  const MiningOracle texts(/*with_corpus=*/false);
-  TextDataset pairs("pairs", {"anchor", "positive"}, Target::none);
-  for (std::int64_t i = 0; i < 24; ++i)
-    pairs.add_row(std::vector<std::string_view>{numbered('a', i), numbered('d', i)});
-  const MiningTexts same = mining_texts(pairs);
-  HardNegativeMiner miner(same, texts.anchors, Similarity::cosine, {});
-  miner.add(texts.anchors);
-  for (const MinedAnchor& anchor : miner.finish()) {
-    CHECK_LE(anchor.positive_scores[0], 1);
-    CHECK_GT(anchor.positive_scores[0], 0.999);
-  }
-}
-
 TEST_CASE("random negatives are candidates, each once, and depend on the seed") {
   const MiningOracle texts(/*with_corpus=*/true);
   const auto all = texts.mined({.num_negatives = 20, .range_min = 1, .range_max = 21});

@@ -1,5 +1,5 @@
 // Pipelines against gradient accumulation on one device.
-#include "ringlet/train/parallel/model/pipeline.h"
+#include "ringlet/ringlet.h"
 
 #include <doctest/doctest.h>
 
@@ -7,14 +7,7 @@
 #include <chrono>
 
 #include "../../../device.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/autograd/node.h"
-#include "ringlet/comm/launch.h"
-#include "ringlet/core/base/error.h"
-#include "ringlet/nn/layers.h"
-#include "ringlet/nn/linear.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/parallel/model/pipeline_schedule.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -8,17 +8,13 @@
 #include "../../../device.h"
 #include "../../../files.h"
 #include "../tiny.h"
-#include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/models/losses/losses.h"
-#include "ringlet/models/modules/dense.h"
+#include "ringlet/models/modules/after_pooling.h"
+#include "ringlet/ringlet.h"
 #include "ringlet/tests/extended.h"
-#include "ringlet/train/evaluators/embedding_similarity_evaluator.h"
 #include "ringlet/train/parallel/model/same_rows.h"
-#include "ringlet/train/parallel/model/tensor_parallel.h"
 #include "ringlet/train/report/timeline.h"
 #include "ringlet/train/step/sentence_task.h"
-#include "ringlet/train/trainer.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -314,14 +310,6 @@ TEST_CASE("a checkpoint of one mesh goes on under another, with the losses of ev
 
 namespace {
 
-std::vector<float> values(const nn::Module& module) {
-  std::vector<float> all;
-  nn::WholeParameters whole(module);
-  for (const nn::Parameter& parameter : module.parameters())
-    for (const float value : whole(parameter).to_vector()) all.push_back(value);
-  return all;
-}
-
 Datasets anchors() {
   auto data = std::make_shared<TextDataset>(
       "anchors", std::vector<std::string>{"anchor", "positive"}, Target::none);
@@ -342,7 +330,7 @@ std::vector<float> ranked(const MeshShape& mesh, PipelineKind schedule = Pipelin
         const models::SentenceEncoder encoder = six_layers(models::Architecture::mpnet);
         models::MultipleNegativesRankingLoss loss(encoder);
         loss.set_negatives(negatives);
-        const std::vector<float> before = values(loss);
+        const std::vector<float> before = parameter_values(loss);
         TrainingArguments args = arguments({.mesh = mesh,
                                             .strategy = Strategy::ddp,
                                             .pipeline = {.schedule = schedule},
@@ -354,7 +342,8 @@ std::vector<float> ranked(const MeshShape& mesh, PipelineKind schedule = Pipelin
         args.lr_scheduler_type = Decay::constant;
         Trainer trainer(loss, anchors(), encoder.tokenizer(), args, group);
         trainer.train();
-        std::vector<float>& mine = all[static_cast<std::size_t>(group.rank())] = values(loss);
+        std::vector<float>& mine = all[static_cast<std::size_t>(group.rank())] =
+            parameter_values(loss);
         for (std::size_t i = 0; i < mine.size(); ++i) mine[i] -= before[i];
       },
       mesh.data * mesh.pipe, {.ranks = comm::Ranks::threads});
@@ -411,8 +400,7 @@ TEST_CASE("a loss that compares rows among others is refused, whichever data set
 }
 
 TEST_CASE("the model is saved after its trainer has ended, under every strategy") {
-  for (const Strategy strategy :
-       {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
+  for (const Strategy strategy : kStrategiesOfRanks) {
     CAPTURE(kStrategies(strategy));
     const Way way{.mesh = {2, 2}, .strategy = strategy};
     const TemporaryFolder folder;
@@ -581,13 +569,14 @@ TEST_CASE("a mesh's loss has one trainer, also after its end") {
 }
 
 TEST_CASE("meshes, cuts and strategies that do not fit are refused") {
-  const auto refused = [](Way way, const char* message) {
-    CHECK_THROWS_WITH_AS(trained(way), doctest::Contains(message), InputError);
+  const auto refused = [](Way way, const std::string& message) {
+    CHECK_THROWS_WITH_AS(trained(way), doctest::Contains(message.c_str()), InputError);
   };
   const Way two{.mesh = {1, 2}, .strategy = Strategy::ddp};
   Way way = two;
   way.strategy = Strategy::none;
-  refused(way, "mesh pipe=2,tensor=1: expected strategy ddp, zero1, zero2 or fsdp, found none");
+  refused(way, str("mesh pipe=2,tensor=1: expected strategy ", kStrategies.list_from(Strategy::ddp),
+                   ", found none"));
   way = two;
   way.pipeline.layers = {3, 2};
   refused(way, "pipeline_layers: expected the sum 6, found 5");

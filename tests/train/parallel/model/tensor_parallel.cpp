@@ -1,27 +1,18 @@
 // Tensor parallelism against one device that adds the same partial products in the same order.
-#include "ringlet/train/parallel/model/tensor_parallel.h"
+#include "ringlet/ringlet.h"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "../../../device.h"
 #include "../../../files.h"
 #include "../tiny.h"
-#include "ringlet/autograd/functions.h"
-#include "ringlet/comm/launch.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/nn/lora.h"
-#include "ringlet/nn/replace.h"
 #include "ringlet/tests/comm/ranks.h"
 #include "ringlet/tests/extended.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
-#include "ringlet/train/parallel/distributed_data_parallel.h"
-#include "ringlet/train/parallel/fully_sharded.h"
-#include "ringlet/train/parallel/model/mesh.h"
-#include "ringlet/train/parallel/sharded_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

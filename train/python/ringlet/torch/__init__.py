@@ -4,9 +4,11 @@
     torch.distributed.init_process_group("ringlet")  # or "cpu:ringlet,cuda:nccl"
 
 PyTorch's C++ interface differs between its versions, so the backend is compiled for the installed one at the first
-import, by $CXX (c++) against the headers and the library that `pkg-config ringlet` names.
+import, by $CXX (c++) against the headers and the library of the package that pip installed. The package in a build
+folder has neither: `pkg-config ringlet` names them.
 """
 import fcntl
+import functools
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -21,6 +23,7 @@ import torch
 import torch.distributed
 
 _FOLDER = pathlib.Path(__file__).resolve().parent
+_KEPT = 4  # compiled modules, of the latest versions
 
 
 def _pkg_config(*options):
@@ -31,6 +34,20 @@ def _pkg_config(*options):
     return found.stdout.strip()
 
 
+@functools.cache
+def _library():
+    """The compiler's flags for ringlet's headers and library, and the library's folder."""
+    package = _FOLDER.parent
+    if (package / "include").is_dir():  # pip installed it
+        libraries = sorted((package / "lib").glob("libringlet.so.*"))
+        if len(libraries) != 1:
+            raise ImportError(f"{package / 'lib'}: expected one libringlet.so, found {[one.name for one in libraries]}")
+        library = libraries[0]
+        return [f"-I{package / 'include'}", str(library), f"-Wl,-rpath,{library.parent}"], library.parent
+    return shlex.split(_pkg_config("--cflags", "--libs")), pathlib.Path(_pkg_config("--variable=libdir"))
+
+
+@functools.cache
 def _command():
     """The compiler's command line but for the output; the sources come as one on standard input."""
     of_torch = pathlib.Path(torch.__file__).parent
@@ -40,7 +57,7 @@ def _command():
             "-ffp-contract=off", "-Wno-psabi", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
             *(f"-isystem{header}" for header in headers), "-x", "c++", "-", "-x", "none",
             # ringlet's gloo comes before PyTorch's: the first definition of a symbol is used.
-            *shlex.split(_pkg_config("--cflags", "--libs")), "-Wl,--exclude-libs,ALL,--gc-sections,--strip-all",
+            *_library()[0], "-Wl,--exclude-libs,ALL,--gc-sections,--strip-all",
             f"-L{of_torch / 'lib'}", "-lc10", "-ltorch_cpu", "-ltorch_python"]
 
 
@@ -54,6 +71,8 @@ def _build(module):
         built.unlink(missing_ok=True)
         raise ImportError(f"ringlet.torch could not be compiled:\n{made.stderr}")
     built.replace(module)
+    for old in sorted(module.parent.glob("torch-*.so"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
+        old.unlink(missing_ok=True)
 
 
 def _load():
@@ -61,7 +80,7 @@ def _load():
     version = hashlib.sha256(repr((torch.__version__, sys.version, _command())).encode())
     for source in sorted(_FOLDER.glob("*.[ch]*")):
         version.update(source.read_bytes())
-    for library in sorted(pathlib.Path(_pkg_config("--variable=libdir")).glob("libringlet.*")):
+    for library in sorted(_library()[1].glob("libringlet.*")):
         version.update(repr((library.name, library.stat().st_size, library.stat().st_mtime_ns)).encode())
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ringlet"
     cache.mkdir(parents=True, exist_ok=True)

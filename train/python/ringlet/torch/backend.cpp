@@ -33,16 +33,21 @@ std::optional<DType> dtype_of(at::ScalarType type) {
 
 }  // namespace
 
+int64_t unit_of(const at::Tensor& tensor) {
+  return dtype_of(tensor.scalar_type()) ? 1 : tensor.element_size();
+}
+
+int64_t count_of(const at::Tensor& tensor) { return tensor.numel() * unit_of(tensor); }
+
 Tensor as_ringlet(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.device().is_cpu(), "[ringlet] a tensor on ", tensor.device(),
               ": the backend is for CPU tensors; use \"cpu:ringlet,cuda:nccl\"");
   TORCH_CHECK(tensor.layout() == at::kStrided, "[ringlet] a tensor of layout ", tensor.layout());
-  const auto dtype = dtype_of(tensor.scalar_type());
   const auto nbytes = static_cast<std::size_t>(tensor.nbytes());
   auto storage = std::make_shared<Storage>(static_cast<std::byte*>(tensor.data_ptr()), nbytes,
                                            Device{}, [kept = tensor] {});
-  const auto numel = dtype ? tensor.numel() : static_cast<std::int64_t>(nbytes);
-  return Tensor(std::move(storage), 0, {numel}, dtype.value_or(DType::u8));
+  return Tensor(std::move(storage), 0, {count_of(tensor)},
+                dtype_of(tensor.scalar_type()).value_or(DType::u8));
 }
 
 comm::Pieces pieces_of(const std::vector<int64_t>& counts) {
@@ -57,7 +62,7 @@ comm::Pieces pieces_of(const std::vector<int64_t>& counts) {
 
 std::vector<int64_t> counts_of(const Tensors& tensors) {
   std::vector<int64_t> counts;
-  for (const at::Tensor& tensor : tensors) counts.push_back(as_ringlet(tensor.detach()).numel());
+  for (const at::Tensor& tensor : tensors) counts.push_back(count_of(tensor));
   return counts;
 }
 
@@ -77,9 +82,10 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
 
 // The group waits for work in flight; its futures may call Python.
 Backend::~Backend() {
-  *ends_ = true;
+  ends_ = true;
   std::optional<pybind11::gil_scoped_release> without_gil;
   if (Py_IsInitialized() && PyGILState_Check()) without_gil.emplace();
+  if (any_source_.joinable()) any_source_.join();
   group_ = comm::Group();
 }
 
@@ -99,7 +105,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::merge(const c10::intrusive_ptr<c10d::
 }
 
 void Backend::startCoalescing() {
-  TORCH_CHECK(!coalesces_, "[ringlet] calls are being coalesced already");
+  coalesced_.clear();  // an exception in an earlier block, which then has no end
   coalesces_ = true;
 }
 
@@ -129,13 +135,19 @@ WorkPointer Backend::launch(const CallName& name, const Tensors& inputs, const T
   ++calls_;
   auto work = c10::make_intrusive<Work>(name, rank_, inputs, results, where());
   After after;
+  std::optional<comm::CallerRuns> here;
+  if (name.caller_waits && !coalesces_) here.emplace();
   try {
     const comm::Work last = start(after);
     work->follow(last, std::move(after));
+    if (here) work->run();
   } catch (const Error& error) {  // for example a size that another rank refused before
     work->complete(std::current_exception());
   }
-  if (coalesces_) coalesced_.push_back(work);
+  if (coalesces_) {
+    std::erase_if(coalesced_, [](const auto& one) { return one->isSuccess(); });
+    coalesced_.push_back(work);
+  }
   return work;
 }
 

@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <atomic>
-#include <future>
+#include <thread>
 
 #include "ringlet/comm/group.h"
 #include "store.h"
@@ -77,7 +77,7 @@ class Backend final : public c10d::Backend {
   WorkPointer scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                       const ScatterOptions& options) override;
   WorkPointer alltoall(Tensors& outputs, Tensors& inputs, const AllToAllOptions& options) override;
-  /// Uneven splits are compared first, for which the caller waits.
+  /// Splits are compared first, for which the caller waits.
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input,
                             std::vector<int64_t>& output_splits, std::vector<int64_t>& input_splits,
                             const AllToAllOptions& options) override;
@@ -116,8 +116,8 @@ class Backend final : public c10d::Backend {
   uint64_t barriers_ = 0;
   bool coalesces_ = false;
   std::vector<WorkPointer> coalesced_;
-  std::shared_future<void> last_any_source_;
-  std::shared_ptr<std::atomic<bool>> ends_ = std::make_shared<std::atomic<bool>>(false);
+  std::thread any_source_;  // the latest receive from any source; it ends after the earlier ones
+  std::atomic<bool> ends_{false};
 };
 
 /// The elements of a contiguous tensor as a tensor of ringlet, which keeps it. A dtype that ringlet
@@ -125,6 +125,9 @@ class Backend final : public c10d::Backend {
 Tensor as_ringlet(const at::Tensor& tensor);
 /// Piece r of the result is as long as the r-th count; the pieces lie one after another.
 comm::Pieces pieces_of(const std::vector<int64_t>& counts);
+/// The elements of ringlet's tensor: for each of the tensor's, and in total.
+int64_t unit_of(const at::Tensor& tensor);
+int64_t count_of(const at::Tensor& tensor);
 std::vector<int64_t> counts_of(const Tensors& tensors);
 /// The tensor's dtype and elements per dimension must be the op's; one tensor per call.
 const at::Tensor& only(const char* op, const Tensors& tensors);

@@ -44,7 +44,7 @@ void check_per_rank(const char* op, const Tensors& tensors, int size) {
 }  // namespace
 
 WorkPointer Backend::broadcast(Tensors& tensors, const BroadcastOptions& options) {
-  return launch({OpType::BROADCAST, "ringlet:broadcast", options.timeout}, tensors, tensors,
+  return launch({OpType::BROADCAST, "ringlet:broadcast", options}, tensors, tensors,
                 [&](After& after) {
                   const at::Tensor tensor = written(only("broadcast", tensors), after);
                   return group_.broadcast(as_ringlet(tensor), static_cast<int>(options.rootRank));
@@ -61,7 +61,7 @@ comm::Work Backend::all_gather(const Tensors& outputs, const at::Tensor& input,
 WorkPointer Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                const AllgatherOptions& options) {
   only("all_gather", inputs);
-  return launch({OpType::ALLGATHER, "ringlet:all_gather", options.timeout}, inputs, outputs[0],
+  return launch({OpType::ALLGATHER, "ringlet:all_gather", options}, inputs, outputs[0],
                 [&](After& after) { return all_gather(outputs[0], inputs[0], after); });
 }
 
@@ -75,7 +75,7 @@ WorkPointer Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& 
                                                      const AllgatherOptions& options) {
   return launch(
       {outputs.size() == 1 ? OpType::_ALLGATHER_BASE : OpType::ALLGATHER_INTO_TENSOR_COALESCED,
-       "ringlet:all_gather", options.timeout},
+       "ringlet:all_gather", options},
       inputs, outputs, [&](After& after) {
         comm::Work last;
         for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -98,8 +98,8 @@ WorkPointer Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors&
   Tensors results;
   for (const Tensors& of_rank : outputs)
     results.insert(results.end(), of_rank.begin(), of_rank.end());
-  return launch({OpType::ALLGATHER_COALESCED, "ringlet:all_gather", options.timeout}, inputs,
-                results, [&](After& after) {
+  return launch({OpType::ALLGATHER_COALESCED, "ringlet:all_gather", options}, inputs, results,
+                [&](After& after) {
                   comm::Work last;
                   for (std::size_t i = 0; i < inputs.size(); ++i) {
                     Tensors of_input;
@@ -114,36 +114,34 @@ WorkPointer Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                             const GatherOptions& options) {
   const int root = static_cast<int>(options.rootRank);
   const Tensors results = rank_ == root ? outputs.at(0) : Tensors();
-  return launch(
-      {OpType::GATHER, "ringlet:gather", options.timeout}, inputs, results, [&](After& after) {
-        const at::Tensor input = only("gather", inputs).detach().contiguous();
-        if (rank_ == root) check_per_rank("gather", results, size_);
-        const std::vector<int64_t> counts =
-            rank_ == root
-                ? counts_of(results)
-                : std::vector<int64_t>(static_cast<std::size_t>(size_), as_ringlet(input).numel());
-        return group_.gather(rank_ == root ? as_ringlet(joined(results, after)) : Tensor(),
-                             as_ringlet(input), pieces_of(counts), root);
-      });
+  return launch({OpType::GATHER, "ringlet:gather", options}, inputs, results, [&](After& after) {
+    const at::Tensor input = only("gather", inputs).detach().contiguous();
+    if (rank_ == root) check_per_rank("gather", results, size_);
+    const std::vector<int64_t> counts =
+        rank_ == root ? counts_of(results)
+                      : std::vector<int64_t>(static_cast<std::size_t>(size_), count_of(input));
+    return group_.gather(rank_ == root ? as_ringlet(joined(results, after)) : Tensor(),
+                         as_ringlet(input), pieces_of(counts), root);
+  });
 }
 
 WorkPointer Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                              const ScatterOptions& options) {
   const int root = static_cast<int>(options.rootRank);
   const Tensors parts = rank_ == root ? inputs.at(0) : Tensors();
-  return launch(
-      {OpType::SCATTER, "ringlet:scatter", options.timeout}, parts, outputs, [&](After& after) {
-        const Tensor output = as_ringlet(written(only("scatter", outputs), after));
-        if (rank_ == root) check_per_rank("scatter", parts, size_);
-        const std::vector<int64_t> counts =
-            rank_ == root ? counts_of(parts)
-                          : std::vector<int64_t>(static_cast<std::size_t>(size_), output.numel());
-        return group_.scatter(output, rank_ == root ? as_ringlet(flat(parts)) : Tensor(),
-                              pieces_of(counts), root);
-      });
+  return launch({OpType::SCATTER, "ringlet:scatter", options}, parts, outputs, [&](After& after) {
+    const Tensor output = as_ringlet(written(only("scatter", outputs), after));
+    if (rank_ == root) check_per_rank("scatter", parts, size_);
+    const std::vector<int64_t> counts =
+        rank_ == root ? counts_of(parts)
+                      : std::vector<int64_t>(static_cast<std::size_t>(size_), output.numel());
+    return group_.scatter(output, rank_ == root ? as_ringlet(flat(parts)) : Tensor(),
+                          pieces_of(counts), root);
+  });
 }
 
-// ringlet's all-to-all has one size for each receiver: shorter parts are padded to the longest.
+// A rank's own sizes do not show whether those of the others are even. In ringlet's all-to-all a
+// receiver gets parts of one size: shorter ones are padded to the longest.
 comm::Work Backend::exchange(const at::Tensor& output, const std::vector<int64_t>& received,
                              const at::Tensor& input, const std::vector<int64_t>& sent,
                              After& after) const {
@@ -159,6 +157,14 @@ comm::Work Backend::exchange(const at::Tensor& output, const std::vector<int64_t
                   of_ranks[to][n + from]);
       longest[to] = std::max(longest[to], of_ranks[from][to]);
     }
+  const int64_t unit = unit_of(input);
+  const auto is_even = [&](const auto& row) { return row == of_ranks[0]; };
+  if (std::ranges::all_of(of_ranks, is_even) && std::ranges::count(sent, sent[0]) == size_ &&
+      received == sent) {
+    const std::vector<int64_t> counts(n, sent[0] * unit);
+    return group_.all_to_all(as_ringlet(output).view({size_, counts[0]}), as_ringlet(input),
+                             pieces_of(counts));
+  }
   const comm::Pieces places = pieces_of(longest);
   const at::Tensor padded =
       at::empty({std::accumulate(longest.begin(), longest.end(), int64_t{0})}, input.options());
@@ -172,7 +178,6 @@ comm::Work Backend::exchange(const at::Tensor& output, const std::vector<int64_t
       output.narrow(0, end, received[from])
           .copy_(rows[static_cast<int64_t>(from)].narrow(0, 0, received[from]));
   });
-  const auto unit = as_ringlet(padded).numel() == padded.numel() ? 1 : input.element_size();
   for (int64_t& count : longest) count *= unit;
   return group_.all_to_all(as_ringlet(rows).view({size_, longest[me]}), as_ringlet(padded),
                            pieces_of(longest));
@@ -181,7 +186,7 @@ comm::Work Backend::exchange(const at::Tensor& output, const std::vector<int64_t
 WorkPointer Backend::alltoall(Tensors& outputs, Tensors& inputs, const AllToAllOptions& options) {
   check_per_rank("all_to_all", outputs, size_);
   check_per_rank("all_to_all", inputs, size_);
-  return launch({OpType::ALLTOALL, "ringlet:all_to_all", options.timeout}, inputs, outputs,
+  return launch({OpType::ALLTOALL, "ringlet:all_to_all", options}, inputs, outputs,
                 [&](After& after) {
                   std::vector<int64_t> received, sent;
                   for (const at::Tensor& output : outputs) received.push_back(output.numel());
@@ -199,27 +204,19 @@ WorkPointer Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
               input.scalar_type(), " into ", output.scalar_type());
   c10d::checkSplitSizes(input_splits, input, size_);
   c10d::checkSplitSizes(output_splits, output, size_);
-  return launch({OpType::ALLTOALL_BASE, "ringlet:all_to_all", options.timeout}, {input}, {output},
-                [&](After& after) {
-                  const at::Tensor to = written(output, after), from = input.detach().contiguous();
-                  if (output_splits.empty() && input_splits.empty()) {
-                    const std::vector<int64_t> counts(static_cast<std::size_t>(size_),
-                                                      as_ringlet(from).numel() / size_);
-                    return group_.all_to_all(as_ringlet(to).view({size_, counts[0]}),
-                                             as_ringlet(from), pieces_of(counts));
-                  }
-                  const auto elements = [&](const std::vector<int64_t>& splits,
-                                            const at::Tensor& tensor) {
-                    const int64_t rows = tensor.dim() > 0 ? tensor.size(0) : 1;
-                    std::vector<int64_t> counts = splits;
-                    if (counts.empty())
-                      counts.assign(static_cast<std::size_t>(size_), rows / size_);
-                    for (int64_t& count : counts) count *= rows > 0 ? tensor.numel() / rows : 0;
-                    return counts;
-                  };
-                  return exchange(to.view({-1}), elements(output_splits, to), from.view({-1}),
-                                  elements(input_splits, from), after);
-                });
+  return launch(
+      {OpType::ALLTOALL_BASE, "ringlet:all_to_all", options}, {input}, {output}, [&](After& after) {
+        const at::Tensor to = written(output, after), from = input.detach().contiguous();
+        const auto elements = [&](const std::vector<int64_t>& splits, const at::Tensor& tensor) {
+          const int64_t rows = tensor.dim() > 0 ? tensor.size(0) : 1;
+          std::vector<int64_t> counts = splits;
+          if (counts.empty()) counts.assign(static_cast<std::size_t>(size_), rows / size_);
+          for (int64_t& count : counts) count *= rows > 0 ? tensor.numel() / rows : 0;
+          return counts;
+        };
+        return exchange(to.view({-1}), elements(output_splits, to), from.view({-1}),
+                        elements(input_splits, from), after);
+      });
 }
 
 }  // namespace ringlet::pytorch

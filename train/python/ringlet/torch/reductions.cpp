@@ -41,7 +41,6 @@ std::optional<ReduceOp> native(const at::Tensor& tensor, RedOp op) {
 
 /// to = row 0 op row 1 op …
 void combine_rows(const at::Tensor& to, const at::Tensor& rows, RedOp op) {
-  const at::AutoDispatchBelowADInplaceOrView no_autograd;
   at::Tensor sum = rows[0].clone();
   for (int64_t i = 1; i < rows.size(0); ++i) {
     const at::Tensor next = rows[i];
@@ -63,7 +62,7 @@ comm::Work Backend::all_reduce(const at::Tensor& tensor, c10d::ReduceOp op, Afte
   if (const auto known = native(flat, op)) return group_.all_reduce(as_ringlet(flat), *known);
   const at::Tensor rows = at::empty({size_, flat.numel()}, flat.options());
   after.insert(after.begin(), [=] { combine_rows(flat, rows, op); });
-  const std::vector<int64_t> counts(static_cast<std::size_t>(size_), as_ringlet(flat).numel());
+  const std::vector<int64_t> counts(static_cast<std::size_t>(size_), count_of(flat));
   return group_.all_gather(as_ringlet(rows), as_ringlet(flat), pieces_of(counts));
 }
 
@@ -79,7 +78,7 @@ comm::Work Backend::reduce_scatter(const at::Tensor& output, const at::Tensor& i
 
 WorkPointer Backend::allreduce(Tensors& tensors, const AllreduceOptions& options) {
   if (only("all_reduce", tensors).is_sparse()) return allreduce_sparse(tensors, options);
-  return launch({OpType::ALLREDUCE, "ringlet:all_reduce", options.timeout}, tensors, tensors,
+  return launch({OpType::ALLREDUCE, "ringlet:all_reduce", options}, tensors, tensors,
                 [&](After& after) {
                   return all_reduce(written(tensors[0], after), options.reduceOp, after);
                 });
@@ -87,8 +86,8 @@ WorkPointer Backend::allreduce(Tensors& tensors, const AllreduceOptions& options
 
 WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
                                          const AllreduceCoalescedOptions& options) {
-  return launch({OpType::ALLREDUCE_COALESCED, "ringlet:all_reduce", options.timeout}, tensors,
-                tensors, [&](After& after) {
+  return launch({OpType::ALLREDUCE_COALESCED, "ringlet:all_reduce", options}, tensors, tensors,
+                [&](After& after) {
                   std::vector<Tensor> together;
                   comm::Work last;
                   ReduceOp op{};
@@ -106,21 +105,20 @@ WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
 
 WorkPointer Backend::reduce(Tensors& tensors, const ReduceOptions& options) {
   const bool is_root = rank_ == options.rootRank;
-  return launch(
-      {OpType::REDUCE, "ringlet:reduce", options.timeout}, tensors, tensors, [&](After& after) {
-        const at::Tensor& tensor = only("reduce", tensors);
-        return all_reduce(
-            is_root ? written(tensor, after) : tensor.detach().clone(at::MemoryFormat::Contiguous),
-            options.reduceOp, after);
-      });
+  return launch({OpType::REDUCE, "ringlet:reduce", options}, tensors, tensors, [&](After& after) {
+    const at::Tensor& tensor = only("reduce", tensors);
+    return all_reduce(
+        is_root ? written(tensor, after) : tensor.detach().clone(at::MemoryFormat::Contiguous),
+        options.reduceOp, after);
+  });
 }
 
 WorkPointer Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                     const ReduceScatterOptions& options) {
   TORCH_CHECK(inputs.size() == 1 && inputs[0].size() == static_cast<std::size_t>(size_),
               "[ringlet] reduce_scatter takes a tensor per rank");
-  return launch({OpType::REDUCE_SCATTER, "ringlet:reduce_scatter", options.timeout}, inputs[0],
-                outputs, [&](After& after) {
+  return launch({OpType::REDUCE_SCATTER, "ringlet:reduce_scatter", options}, inputs[0], outputs,
+                [&](After& after) {
                   const auto op = options.reduceOp;
                   Tensors flats;
                   for (const at::Tensor& input : inputs[0])
@@ -141,7 +139,7 @@ WorkPointer Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& 
                                                      const ReduceScatterOptions& options) {
   return launch(
       {outputs.size() == 1 ? OpType::_REDUCE_SCATTER_BASE : OpType::REDUCE_SCATTER_TENSOR_COALESCED,
-       "ringlet:reduce_scatter", options.timeout},
+       "ringlet:reduce_scatter", options},
       inputs, outputs, [&](After& after) {
         comm::Work last;
         for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -152,8 +150,7 @@ WorkPointer Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& 
                       outputs[i].scalar_type(), ", of ", size_, " ranks");
           const auto op = options.reduceOp;
           const at::Tensor output = real(written(outputs[i], after), op);
-          const std::vector<int64_t> counts(static_cast<std::size_t>(size_),
-                                            as_ringlet(output).numel());
+          const std::vector<int64_t> counts(static_cast<std::size_t>(size_), count_of(output));
           last = reduce_scatter(output, real(inputs[i].detach().contiguous(), op),
                                 pieces_of(counts), op, after);
         }
@@ -166,8 +163,7 @@ WorkPointer Backend::allreduce_sparse(Tensors& tensors, const AllreduceOptions& 
   const at::Tensor sparse = only("all_reduce", tensors);
   TORCH_CHECK(options.reduceOp == RedOp::SUM, "[ringlet] sparse tensors are only summed");
   return launch(
-      {OpType::_ALLREDUCE_SPARSE, "ringlet:all_reduce", options.timeout}, {}, tensors,
-      [&](After& after) {
+      {OpType::_ALLREDUCE_SPARSE, "ringlet:all_reduce", options}, {}, tensors, [&](After& after) {
         const at::Tensor mine = sparse.detach().coalesce();
         const at::Tensor indices = mine.indices().t().contiguous(),
                          values = mine.values().contiguous();
@@ -181,7 +177,6 @@ WorkPointer Backend::allreduce_sparse(Tensors& tensors, const AllreduceOptions& 
         all_gather(all_indices, indices, after);
         const comm::Work last = all_gather(all_values, values, after);
         after.push_back([=, sizes = sparse.sizes().vec()] {
-          const at::AutoDispatchBelowADInplaceOrView no_autograd;
           sparse.copy_(at::sparse_coo_tensor(at::cat(all_indices).t(), at::cat(all_values), sizes)
                            .coalesce());
         });

@@ -51,26 +51,24 @@ WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
   only("recv", tensors);
   const auto work = c10::make_intrusive<Work>(
       CallName{OpType::RECVANYSOURCE, "ringlet:recvAnySource"}, rank_, tensors, tensors, where());
-  std::packaged_task<void()> receive([=, group = group_, ends = ends_, before = last_any_source_] {
-    if (before.valid()) before.wait();
+  any_source_ = std::thread([=, this, before = std::move(any_source_)]() mutable {
+    if (before.joinable()) before.join();
     try {
-      const int peer = wait_for_sender(group, tag, *ends);
+      const int peer = wait_for_sender(group_, tag, ends_);
       work->set_source(peer);
       After after;
-      const comm::Work received = group.recv(as_ringlet(written(tensors[0], after)), peer, tag);
+      const comm::Work received = group_.recv(as_ringlet(written(tensors[0], after)), peer, tag);
       received.wait();
-      work->follow(received, std::move(after));
+      work->complete_after(received, std::move(after));
     } catch (const std::exception&) {
       work->complete(std::current_exception());
     }
   });
-  last_any_source_ = receive.get_future().share();
-  std::thread(std::move(receive)).detach();
   return work;
 }
 
 WorkPointer Backend::barrier(const BarrierOptions& options) {
-  return launch({OpType::BARRIER, "ringlet:barrier", options.timeout}, {}, {},
+  return launch({OpType::BARRIER, "ringlet:barrier", options}, {}, {},
                 [&](After&) { return group_.start_barrier(); });
 }
 

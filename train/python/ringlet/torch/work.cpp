@@ -1,5 +1,7 @@
 #include "work.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::pytorch {
@@ -31,9 +33,15 @@ Work::Work(const CallName& name, int rank, const Tensors& inputs, Tensors result
 
 void Work::follow(const comm::Work& last, std::vector<std::function<void()>> after) {
   last_ = last;
+  complete_after(last, std::move(after));
+}
+
+void Work::complete_after(const comm::Work& last, std::vector<std::function<void()>> after) {
   const auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
   last.when_done([self, after = std::move(after)](std::exception_ptr error) {
     try {
+      // Any thread writes here, and the caller's tensors may be those of its inference mode.
+      const at::AutoDispatchBelowADInplaceOrView no_autograd;
       if (!error)
         for (const auto& next : after) next();
     } catch (...) {
@@ -53,13 +61,17 @@ void Work::complete(std::exception_ptr error) {
   finish(error);
 }
 
+void Work::run() const {
+  try {
+    last_.wait();
+  } catch (const std::exception&) {  // complete() keeps it
+  }
+}
+
 bool Work::wait(std::chrono::milliseconds timeout) {
   if (timeout == kNoTimeout) timeout = name_.timeout;
   if (timeout <= kNoTimeout) {
-    try {
-      last_.wait();
-    } catch (const std::exception&) {  // complete() keeps it
-    }
+    run();
     return c10d::Work::wait();
   }
   std::unique_lock lock(mutex_);

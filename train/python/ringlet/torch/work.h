@@ -15,9 +15,18 @@ using Tensors = std::vector<at::Tensor>;
 
 /// The identity of a call, for its Work, profiles and messages.
 struct CallName {
+  CallName(c10d::OpType its_type, const char* its_title) : type(its_type), title(its_title) {}
+  template <class CallOptions>
+  CallName(c10d::OpType its_type, const char* its_title, const CallOptions& options)
+      : type(its_type),
+        title(its_title),
+        timeout(options.timeout),
+        caller_waits(!options.asyncOp && options.timeout <= kNoTimeout) {}
+
   c10d::OpType type;
   const char* title;                               // "ringlet:all_reduce"
   std::chrono::milliseconds timeout = kNoTimeout;  // of this call; none: the group's
+  bool caller_waits = false;                       // next, without a timeout
 };
 
 class Work final : public c10d::Work {
@@ -28,7 +37,11 @@ class Work final : public c10d::Work {
   /// Completes after `last` and then `after`, run on the thread that ran the collective.
   /// Collectives of a group end in order, so `last` stands for the earlier ones of this call.
   void follow(const comm::Work& last, std::vector<std::function<void()>> after);
+  /// The same for a Work that others may wait for already: they do not run the collective.
+  void complete_after(const comm::Work& last, std::vector<std::function<void()>> after);
   void complete(std::exception_ptr error);
+  /// Returns when the collective has ended, which the caller may run itself.
+  void run() const;
   void set_source(int rank) { source_ = rank; }
 
   /// Without a timeout, the waiting thread may run the collective itself.
