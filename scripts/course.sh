@@ -25,6 +25,12 @@ if [[ $lesson != --html ]] && ! [[ $lesson =~ ^[0-9][0-9]$ && -f ${files[0]} ]];
   exit 2
 fi
 shift
+own=("${1:-}")  # the arguments that are not a program's
+[[ $lesson != --html ]] || own=()
+if [[ $lesson${1:-} =~ --(start|check|solution|html) ]] && [ $# -gt ${#own[@]} ]; then
+  echo "course.sh: expected no argument after ${own[*]:---html}, found '${*: -1}'" >&2
+  exit 2
+fi
 
 build=${BUILD:-build}
 smallest=()

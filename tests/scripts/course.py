@@ -48,6 +48,12 @@ class Course(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertRegex(done.stderr, r"^course.sh: expected a lesson's number, found .*09_ring\.cpp.*\n$")
 
+    def test_an_argument_that_no_program_takes_is_refused(self):
+        for wrong in (["09", "--start", "x"], ["09", "--check", "x"], ["09", "--solution", "x"], ["--html", "x"]):
+            done = course(*wrong)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr, f"course.sh: expected no argument after {wrong[-2]}, found 'x'\n")
+
     def test_an_exercise_is_written_checked_and_solved(self):
         mine = ROOT / "course/09.cpp"
         kept = mine.read_text() if mine.exists() else None  # a reader's own
