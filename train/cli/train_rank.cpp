@@ -246,10 +246,10 @@ KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
   if (std::ranges::count(have, 1)) {
     const auto latest = train::latest_checkpoint(options.arguments.output_dir);
     options.resume = latest.has_value();
-    const bool all_had_one = !std::ranges::count(have, 0);
-    if (options.arguments.redundancy > 0 && all_had_one && group.rank() == 0)
-      fmt::print(stderr,
-                 "--redundancy 1: no update has all its shards on these ranks; going on from {}\n",
+    const bool no_shards = options.arguments.redundancy > 0 && !std::ranges::count(have, 0);
+    if (group.rank() == 0)
+      fmt::print(stderr, "{}going on from {}\n",
+                 no_shards ? "--redundancy 1: no update has all its shards on these ranks; " : "",
                  latest ? latest->filename().string() : "the start");
   }
   kept.reset();
