@@ -12,7 +12,9 @@ export PATH PIP_DISABLE_PIP_VERSION_CHECK PIP_QUIET
 pip install --retries 1 auditwheel ||
   { echo "skipped: pip cannot install auditwheel; a package registry may be out of reach"; exit 77; }
 source=$(dirname "$0")/../..
-pip wheel --no-deps --wheel-dir "$folder" --config-settings=build-dir="$folder/build" "$source"
+# In a folder beside the build folder, and with its options, a compilation has the same command: ccache runs it once.
+pip wheel --no-deps --wheel-dir "$folder" --config-settings=build-dir="$(dirname "$folder")-wheel" \
+  --config-settings=setup-args=-Dwerror=true "$source"
 wheel=$(echo "$folder"/ringlet-*.whl)
 auditwheel show "$wheel" | tee "$folder/auditwheel.log"
 grep -q manylinux "$folder/auditwheel.log"
