@@ -32,6 +32,8 @@ SKIPPED = {
 # Shorter runs of the same commands, and addresses of this host.
 CHANGES = [
     (r"train --model tiny --output", "train --model tiny --max-steps 20 --output"),
+    (r"train --model tiny --eval-steps 20 ", "train --model tiny --eval-steps 20 --max-steps 60 "),
+    (r"--max-steps 100 --output out/elastic", "--max-steps 10 --output out/elastic"),
     (r"--data mined.jsonl", "--data mined.jsonl --batch 8"),
     (r"drill --trials 10", "drill --trials 1"),
     (r"drill --seconds 600", "drill --seconds 2"),
