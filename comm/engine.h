@@ -55,6 +55,8 @@ struct Collective {
   }
 };
 
+struct Membership;
+
 /// Executes collectives, one at a time.
 class Engine {
  public:
@@ -63,16 +65,17 @@ class Engine {
   /// result is there and no peer reads the buffer; on a device all of this is enqueued. Throws
   /// Error for an op that the engine lacks.
   virtual void execute(const Collective& collective) = 0;
+  /// After an error of this rank: peers' kernels no longer wait for it.
+  virtual void abandon() noexcept {}
 };
 
 /// The steps of the collective's schedule, for each of its segments.
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size);
 /// Collectives of ranks on GPUs that read each other's memory, as one launch on each
 /// (core/device/device_objects.h). The ranks send each other their buffers, as to peers that only
-/// read. The first rank of each GPU enqueues the launch that writes those of its ranks. `timeout`
-/// limits a rank's wait for another within the launch.
-std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
-                                              Timeout timeout);
+/// read. The first rank of each GPU enqueues the launch that writes those of its ranks. The group's
+/// timeout limits a rank's wait for another within the launch.
+std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member);
 
 /// On a device: in stream order. On a CPU: in this thread, done when it returns.
 inline void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {

@@ -27,7 +27,7 @@ void GroupState::connect() {
   if (given_nccl) check_nccl();
   host = make_transport(host_kind, member);
   over_host = make_schedule_engine(*host, member.rank, member.size);
-  in_kernel = make_in_kernel_engine(*host, member.rank, member.size, member.timeout);
+  in_kernel = make_in_kernel_engine(*host, member);
   const bool by_thread = host_kind == TransportKind::thread && !given_nccl;
   if (!by_thread) nccl = make_nccl_transport(member, *host, host_kind);
   if (nccl) over_nccl = make_schedule_engine(*nccl, member.rank, member.size);

@@ -164,6 +164,7 @@ void GroupState::run(Collective& collective) {
 void GroupState::abandon(Collective& collective, const std::exception& error) {
   if (!member.store->raised()) member.store->raise(of_rank(member.me(), error.what()));
   if (nccl) nccl->abandon();
+  if (in_kernel) in_kernel->abandon();
   if (host) host->abandon();
   try {
     collective.end->record();

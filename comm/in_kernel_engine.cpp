@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/device_objects.h"
@@ -29,6 +30,11 @@ struct SharedByRanks {
     RINGLET_CHECK(made, "[all_reduce] ", device, " and the other ranks' devices run no ranks");
     return *made;
   }
+  void abandon() {
+    const std::lock_guard lock(mutex);
+    for (const auto& [of, made] : ranks)
+      if (made) made->abandon();
+  }
 
  private:
   std::mutex mutex;
@@ -37,11 +43,11 @@ struct SharedByRanks {
 
 class InKernelEngine final : public Engine {
  public:
-  InKernelEngine(Transport& transport, int rank, int size, Timeout timeout)
+  InKernelEngine(Transport& transport, const Membership& member)
       : transport_(transport),
-        rank_(static_cast<std::size_t>(rank)),
-        size_(size),
-        timeout_(timeout) {}
+        member_(member),
+        rank_(static_cast<std::size_t>(member.rank)),
+        size_(member.size) {}
 
   // The views are the peers' memory itself, which they do not touch until finish().
   void execute(const Collective& collective) override {
@@ -55,6 +61,10 @@ class InKernelEngine final : public Engine {
     if (collective.buffer.nbytes() > 0) run(collective, data);
     transport_.release();
     transport_.finish();
+  }
+
+  void abandon() noexcept override {
+    if (shared_) shared_->abandon();
   }
 
  private:
@@ -90,10 +100,11 @@ class InKernelEngine final : public Engine {
                    .reduces = call.op != Op::all_gather,
                    .gathers = call.op != Op::reduce_scatter};
     if (call.op == Op::reduce_scatter) peers.own = own;
-    DeviceRanks& ranks = shared_->on(devices, seconds_of(timeout_));
+    DeviceRanks& ranks = shared_->on(devices, seconds_of(member_.timeout));
     // A driver that loads a kernel may wait for the device's work, which may be a launch that waits
     // for this rank's.
     if (loaded_.insert({devices, call.dtype, peers.op, peers.route}).second) {
+      if (std::ranges::count(devices, device) < size_) member_.note_lazy_loading();
       if (launches) ranks.load(peers, device);
       transport_.release();
       data = exchange(collective.buffer);
@@ -103,18 +114,17 @@ class InKernelEngine final : public Engine {
   }
 
   Transport& transport_;
+  const Membership& member_;
   std::size_t rank_;
   int size_;
-  Timeout timeout_;
   std::shared_ptr<SharedByRanks> shared_;
   std::set<std::tuple<Devices, DType, CombineOp, CombineRoute>> loaded_;
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
-                                              Timeout timeout) {
-  return std::make_unique<InKernelEngine>(transport, rank, size, timeout);
+std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member) {
+  return std::make_unique<InKernelEngine>(transport, member);
 }
 
 }  // namespace ringlet::comm

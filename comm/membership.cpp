@@ -70,6 +70,16 @@ void Membership::note(const std::string& topic, const std::string& line) const {
   if (store->add(key("noted " + topic), 1) == 1 && on_note) on_note(line);
 }
 
+// CUDA loads a kernel at its first launch, and the load may wait for running kernels. With ranks in
+// one process it may wait for a collective that needs the launch of this same rank. Ranks in
+// separate processes wait only for their own GPU, and their peers complete its collective.
+void Membership::note_lazy_loading() const {
+  if (environment_variable("CUDA_MODULE_LOADING").value_or("") != "EAGER")
+    note("loading", str("[group] ", id,
+                        ": ranks in one process may wait for each other while CUDA loads a kernel: "
+                        "set CUDA_MODULE_LOADING=EAGER before the program starts"));
+}
+
 std::string Membership::get(const std::string& what, const std::string& meaning) const {
   const auto deadline = Clock::now() + timeout;
   while (true) {

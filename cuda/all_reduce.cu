@@ -254,9 +254,4 @@ void load_all_reduce(const PeerCall& call, Device device) {
                  kBlockThreads, 0);
 }
 
-void check_all_reduce(const PeerView& view) {
-  const std::uint64_t word = *static_cast<const volatile std::uint64_t*>(view.error);
-  if (word != 0) fail("[all_reduce] ", describe(Stall::of(word)));
-}
-
 }  // namespace ringlet::cuda

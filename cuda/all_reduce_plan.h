@@ -42,20 +42,23 @@ struct PeerView {
   /// collectives, so they need no reset. A rank's own column is the base that its blocks count
   /// from.
   std::uint32_t* flags[kMostPeers];
-  /// Host memory visible to the device; 0 until a wait times out, then the word of a Stall.
+  /// Host memory visible to the device; 0 until a wait times out, then the word of a Stall, or
+  /// kAbandoned.
   std::uint64_t* error;
 };
 
 /// A wait that timed out.
 struct Stall {
   static constexpr int kEnd = 0xff;  // the step of a rank that waits for its readers at the end
+  static constexpr std::uint64_t kAbandoned = 1;  // in place of a word: the host ended all waits
 
   int rank;
   int peer;  // that `rank` waited for
   int step;  // of the schedule
   std::uint32_t segment;
 
-  /// One word, never 0; less for a wait earlier in the schedule, which is nearer to the cause.
+  /// One word, above kAbandoned; less for a wait earlier in the schedule, which is nearer to the
+  /// cause.
   RINGLET_HOST_DEVICE std::uint64_t word() const {
     return std::uint64_t{1} << 63 | std::uint64_t{segment} << 24 |
            static_cast<std::uint64_t>(step) << 16 | static_cast<std::uint64_t>(rank) << 8 |

@@ -10,7 +10,6 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/graph.h"
-#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/caching_allocator.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/graph.h"
@@ -115,7 +114,7 @@ class CudaBackend final : public DeviceBackend {
       staging(to_device).upload(target, source, nbytes, cuda::current_stream(to_device));
     } else if (to_device.type == DeviceType::cpu) {
       staging(from_device).download(target, source, nbytes, cuda::current_stream(from_device));
-      cuda::check_bad_input();
+      cuda::check_reports();
     } else if (to_device == from_device) {
       copy_within(target, source, to_device, nbytes);
     } else {
@@ -143,7 +142,7 @@ class CudaBackend final : public DeviceBackend {
     check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
-    cuda::check_bad_input();
+    cuda::check_reports();
   }
   std::unique_ptr<DeviceDownload> start_download(Device device, const void* from,
                                                  std::size_t nbytes) override {

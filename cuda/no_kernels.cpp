@@ -28,7 +28,6 @@ void all_reduce(const PeerView&, const AllReducePlan&, const PeerCall&, std::spa
   fail_without_kernels("all_reduce");
 }
 void load_all_reduce(const PeerCall&, Device) { fail_without_kernels("all_reduce"); }
-void check_all_reduce(const PeerView&) { fail_without_kernels("all_reduce"); }
 
 std::unique_ptr<DeviceTime> device_time(Device) { fail_without_kernels("device_time"); }
 void hold(Device, double) { fail_without_kernels("hold"); }

@@ -1,6 +1,8 @@
 #include "ringlet/cuda/peer_ranks.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <set>
 
 #include "ringlet/core/base/error.h"
@@ -43,6 +45,16 @@ std::uint64_t* pinned_word() {
   return static_cast<std::uint64_t*>(word);
 }
 
+// Never destroyed: the host may wait for a device until the process ends.
+struct Living {
+  std::mutex mutex;
+  std::set<const PeerView*> views;
+};
+Living& living() {
+  static auto* const all = new Living;
+  return *all;
+}
+
 void check_links(const std::set<Device>& devices) {
   for (const Device to : devices)
     for (const Device from : devices)
@@ -71,6 +83,8 @@ PeerRanks::PeerRanks(std::span<const Device> devices, PeerRanksOptions options)
   for (std::size_t r = 0; r < devices.size(); ++r)
     on(devices[r]).ranks.push_back(static_cast<int>(r));
   for (OnDevice& here : devices_) allocate(here);
+  const std::lock_guard lock(living().mutex);
+  living().views.insert(&view_);
 }
 
 void PeerRanks::allocate(OnDevice& here) {
@@ -93,6 +107,10 @@ void PeerRanks::allocate(OnDevice& here) {
 
 // Word and memory go behind the last launch and the last replay that use them.
 PeerRanks::~PeerRanks() {
+  {
+    const std::lock_guard lock(living().mutex);
+    living().views.erase(&view_);
+  }
   for (const OnDevice& here : devices_) {
     cudaEventSynchronize(here.ended.get());
     const cudaStream_t stream = current_stream(here.device);
@@ -127,9 +145,20 @@ void PeerRanks::run(const PeerCall& call, Device device) {
   if (!is_capturing(stream)) here.ended.record(stream);
 }
 
-void PeerRanks::synchronize(Device device) const {
-  RINGLET_CUDA(cudaStreamSynchronize(current_stream(device)));
-  check_all_reduce(view_);
+void PeerRanks::abandon() noexcept {
+  std::uint64_t none = 0;
+  std::atomic_ref(*error_).compare_exchange_strong(none, Stall::kAbandoned);
+}
+
+void check_all_reduce(const PeerView& view) {
+  const std::uint64_t word = std::atomic_ref(*view.error).load();
+  if (word == Stall::kAbandoned) fail("[all_reduce] ended, because a rank has failed");
+  if (word != 0) fail("[all_reduce] ", describe(Stall::of(word)));
+}
+
+void check_peer_ranks() {
+  const std::lock_guard lock(living().mutex);
+  for (const PeerView* view : living().views) check_all_reduce(*view);
 }
 
 }  // namespace ringlet::cuda

@@ -9,6 +9,7 @@
 
 #include "ringlet/core/device/stream.h"
 #include "ringlet/cuda/all_reduce.h"
+#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
@@ -30,8 +31,7 @@ class PeerRanks final : public DeviceRanks {
 
   void run(const PeerCall& call, Device device) override;
   void load(const PeerCall& call, Device device) override { load_all_reduce(call, device); }
-  /// Waits for the current stream of `device`; throws where a rank waited too long.
-  void synchronize(Device device) const;
+  void abandon() noexcept override;
 
   /// For launches of some of the ranks.
   PeerView view(const PeerCall& call) const;
@@ -60,5 +60,14 @@ class PeerRanks final : public DeviceRanks {
   std::list<OnDevice> devices_;
   PeerView view_{};
 };
+
+/// Throws if a rank of a living PeerRanks waited too long, or was abandoned: what it should have
+/// written must not be read.
+void check_peer_ranks();
+/// For all waits of the host.
+inline void check_reports() {
+  check_bad_input();
+  check_peer_ranks();
+}
 
 }  // namespace ringlet::cuda

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/peer_ranks.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
@@ -86,7 +86,7 @@ class Downloads::Started final : public DeviceDownload {
   Started& operator=(const Started&) = delete;
   const std::byte* wait() override {
     slot_->arrived.synchronize();
-    check_bad_input();
+    check_reports();
     return slot_->data;
   }
 

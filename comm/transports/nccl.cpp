@@ -196,17 +196,6 @@ class NcclTransport final : public Transport {
   std::vector<const std::byte*> views_;
 };
 
-// CUDA loads a kernel at its first launch, and the load may wait for running kernels. With ranks in
-// one process it may wait for a collective that needs the launch of this same rank. Ranks in
-// separate processes wait only for their own GPU, and their peers complete its collective.
-void note_lazy_loading(const Membership& member) {
-  if (environment_variable("CUDA_MODULE_LOADING").value_or("") != "EAGER")
-    member.note("loading", str("[group] ", member.id,
-                               ": ranks in one process over nccl may wait "
-                               "for each other for ever while CUDA loads a kernel: set "
-                               "CUDA_MODULE_LOADING=EAGER before the program starts"));
-}
-
 }  // namespace
 
 std::string why_no_nccl() { return ""; }
@@ -214,7 +203,7 @@ void check_nccl() { nccl(); }
 
 std::unique_ptr<Transport> make_nccl_transport(const Membership& membership, Transport& host,
                                                TransportKind host_kind) {
-  if (host_kind == TransportKind::thread) note_lazy_loading(membership);
+  if (host_kind == TransportKind::thread) membership.note_lazy_loading();
   return std::make_unique<NcclTransport>(membership, host);
 }
 

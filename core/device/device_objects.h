@@ -92,6 +92,8 @@ class DeviceRanks {
   virtual void run(const PeerCall& call, Device device) = 0;
   /// Loads what run() needs: a driver may wait for the device's work to do so.
   virtual void load(const PeerCall& /*call*/, Device /*device*/) {}
+  /// Ends launches that wait for a rank. The host's next wait for a device throws. From any thread.
+  virtual void abandon() noexcept {}
 };
 
 }  // namespace ringlet

@@ -92,7 +92,7 @@ struct Ranks {
   void run(const PeerCall& call) {
     const std::set<Device> different(devices.begin(), devices.end());
     for (const Device device : different) peers.run(call, device);
-    for (const Device device : different) peers.synchronize(device);
+    for (const Device device : different) synchronize(device);
   }
   int size() const { return static_cast<int>(devices.size()); }
   Devices devices;
@@ -229,7 +229,7 @@ TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new da
     const auto inputs = inputs_of<float>(4, n, seed);
     for (std::size_t rank = 0; rank < 4; ++rank) device.set(rank, inputs[rank]);
     graph->replay();
-    ranks.synchronize(default_device());
+    synchronize(default_device());
     const auto once = reduced_on_cpu(inputs, comm::Algorithm::ring, ReduceOp::sum);
     const auto twice = reduced_on_cpu(std::vector(4, once), comm::Algorithm::direct, ReduceOp::sum);
     for (std::size_t rank = 0; rank < 4; ++rank)
@@ -247,7 +247,7 @@ TEST_CASE("cuda: on a GPU, a rank without a launch ends the others, and is named
     all_reduce(ranks.view(call), plan_all_reduce(route, edges, DType::f32, 4), call,
                /*launched=*/std::array{0}, /*seconds=*/0.2, default_device());
     const char* line = "[all_reduce] rank 0 waited too long for rank 1 in step 0, segment 0";
-    CHECK_THROWS_WITH_AS(ranks.synchronize(default_device()), line, Error);
+    CHECK_THROWS_WITH_AS(synchronize(default_device()), line, Error);
     CHECK_THROWS_WITH_AS(ranks.run(call, default_device()), line, Error);
   }
 }
@@ -294,8 +294,19 @@ TEST_CASE("cuda: several GPUs, one without a launch ends the others, and its ran
   const PeerCall call{.data = device.data(), .edges = edges, .dtype = DType::f32};
   ranks.run(call, devices[1]);
   const char* line = "[all_reduce] rank 1 waited too long for rank 0 in step 0, segment 0";
-  CHECK_THROWS_WITH_AS(ranks.synchronize(devices[1]), line, Error);
+  CHECK_THROWS_WITH_AS(synchronize(devices[1]), line, Error);
   CHECK_THROWS_WITH_AS(ranks.run(call, devices[0]), line, Error);
+}
+
+TEST_CASE("cuda: several GPUs, a rank that fails ends a launch that waits for it") {
+  if (!has_peers()) return;
+  const Devices devices = spread(2);
+  PeerRanks ranks(devices, {.seconds = 60});
+  const OnDevice<float> device(devices, inputs_of<float>(2, 1000, 1), 0);
+  const std::vector<std::int64_t> edges = edges_of(1000, 2);
+  ranks.run({.data = device.data(), .edges = edges, .dtype = DType::f32}, devices[1]);
+  ranks.abandon();
+  CHECK_THROWS_WITH_AS(device.values(1), "[all_reduce] ended, because a rank has failed", Error);
 }
 
 TEST_CASE("cuda: on a GPU, blocks that cannot all run at once are refused") {
@@ -308,7 +319,7 @@ TEST_CASE("cuda: on a GPU, blocks that cannot all run at once are refused") {
   const auto plan = plan_all_reduce(CombineRoute::direct, edges, DType::f32, 100'000);
   CHECK_THROWS_AS(all_reduce(ranks.view(call), plan, call, std::array{0, 1}, 1, default_device()),
                   Error);
-  CHECK_NOTHROW(ranks.synchronize(default_device()));
+  CHECK_NOTHROW(synchronize(default_device()));
 }
 
 TEST_CASE("cuda: an in-kernel all-reduce refuses what it cannot do, before it runs") {
