@@ -142,7 +142,10 @@ void GroupState::run(Collective& collective) {
   const StreamGuard on(*collective.stream);
   try {
     collective.begin->make_wait();
-    if (!host) connect();
+    if (!host) {
+      member.come();
+      connect();
+    }
     if (!collective.engine)
       collective.engine = &engine(collective.call, collective.buffer.device());
     if (options.observer) options.observer->begins(collective, member);

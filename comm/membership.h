@@ -44,7 +44,9 @@ struct Membership {
   /// The value of a key that another rank sets. Throws when the alarm is raised or after the
   /// timeout; the message says what it waited for.
   std::string get(const std::string& what, const std::string& meaning) const;
-  /// Whether `peer` has begun to make the group.
+  /// This rank begins to make the group.
+  void come() const;
+  /// Whether `peer` has begun to; does not wait for it.
   bool has_come(int peer) const;
   /// Every rank's value, in rank order; `whose` distinguishes several in one group.
   std::vector<std::string> gather(const std::string& whose, const std::string& mine) const;

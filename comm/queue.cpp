@@ -47,11 +47,6 @@ void Queue::wait_for_all() {
   while (!waiting_.empty() || running_) run_next_or_wait(lock, Clock::now());
 }
 
-bool Queue::is_idle() const {
-  const std::lock_guard lock(mutex_);
-  return waiting_.empty() && !running_;
-}
-
 void Queue::drain() {
   wait_for_all();
   {

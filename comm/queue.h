@@ -28,7 +28,17 @@ class Queue {
   void wait_for_all();
   /// Runs the remaining collectives and ends the thread.
   void drain();
-  bool is_idle() const;
+  bool is_idle() const {
+    return if_idle([] {});
+  }
+  /// Calls `read` if it is idle; no collective runs in the meantime. Returns whether it did.
+  template <class Read>
+  bool if_idle(const Read& read) const {
+    const std::lock_guard lock(mutex_);
+    const bool idle = waiting_.empty() && !running_;
+    if (idle) read();
+    return idle;
+  }
 
   double seconds_running() const { return seconds(running_time_); }
   double seconds_waited() const { return seconds(waited_time_); }

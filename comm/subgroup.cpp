@@ -128,8 +128,9 @@ std::optional<int> Group::sender(int tag) const {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
     GroupState& lane = state_->lane(peer, rank(), tag);
-    if (!lane.queue->is_idle()) continue;
-    if (lane.host ? lane.host->has_sent(0) : lane.member.has_come(0)) return peer;
+    Transport* host = nullptr;  // made by the thread that runs the lane's first receive
+    if (!lane.queue->if_idle([&] { host = lane.host.get(); })) continue;
+    if (host ? host->has_sent(0) : lane.member.has_come(0)) return peer;
   }
   return std::nullopt;
 }

@@ -6,9 +6,11 @@
 
 #include "ringlet/comm/group.h"
 #include "settings.h"
+#include "tcp_job.h"
 
 using namespace ringlet;
 using namespace ringlet::comm;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -240,6 +242,23 @@ TEST_CASE("a receive from any rank: sender() names the peers that send, each sen
       RINGLET_CHECK(!group.sender() && !group.sender(7), "nothing is sent any more");
     });
   }
+}
+
+TEST_CASE("a receive from any rank names the first send of a peer over a TCP store, too") {
+  const Job job;
+  const auto group_of = [&](int rank) {
+    return Group(join_tcp_store(job.options(str("rank ", rank))), rank, 2);
+  };
+  std::thread sender([&] { group_of(1).send(numbered(1, 5, DType::f32), 0).wait(); });
+  const Group group = group_of(0);
+  std::optional<int> peer;
+  for (const auto end = Clock::now() + 60s; !peer && Clock::now() < end; peer = group.sender())
+    std::this_thread::yield();
+  CHECK(peer == 1);
+  Tensor received = empty({5});
+  group.recv(received, 1).wait();
+  expect_from(1, received, 0, "from rank 1");
+  sender.join();
 }
 
 TEST_CASE("when_done: after the result, with the error, and free to call collectives") {
