@@ -102,11 +102,14 @@ class GlooTransport final : public Transport {
     step_ = 0;
     enter(step_);
     buffer_ = buffer;
-    for (Peer& peer : peers_) peer.called = peer.heard = false;
+    for (Peer& peer : peers_) peer.called = peer.asked = peer.heard = false;
   }
 
   Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
                  bool in_place) override {
+    const NoSigpipe no_sigpipe;
+    // First: gloo sends at once what a peer already waits for.
+    for (const Transmission& receive : receives) ask_for_call(receive.peer);
     for (std::size_t i = 0; i < sends.size(); ++i) send(sends[i], slot(sends, i));
     for (const Transmission& receive : receives) receive_call(receive.peer);
 
@@ -135,6 +138,7 @@ class GlooTransport final : public Transport {
   void release() override { enter(++step_); }
 
   void finish() override {
+    const NoSigpipe no_sigpipe;
     for (int rank = 0; rank < membership_.size; ++rank) {
       Peer& peer = at(rank);
       for (; peer.sends > 0; --peer.sends) wait_send(rank, *peer.out);
@@ -161,10 +165,12 @@ class GlooTransport final : public Transport {
  private:
   struct Peer {
     std::unique_ptr<Buffer> out;  // the whole buffer of this collective
-    std::unique_ptr<Buffer> call_out;
+    std::unique_ptr<Buffer> call_out, call_in;
+    Call theirs;
     int sends = 0;        // not yet waited for
     bool called = false;  // the call has been sent in this collective
-    bool heard = false;   // and received
+    bool asked = false;   // the peer's is being received
+    bool heard = false;   // and has been received
   };
 
   struct In {
@@ -184,7 +190,7 @@ class GlooTransport final : public Transport {
   void send(const Transmission& send, std::uint64_t slot) {
     guarded(send.peer, [&](Peer& peer) {
       if (!peer.called) {
-        peer.call_out = context_->createUnboundBuffer(&call_, sizeof(call_));
+        if (!peer.call_out) peer.call_out = context_->createUnboundBuffer(&call_, sizeof(call_));
         peer.call_out->send(send.peer, kCallSlot, 0, sizeof(call_));
         peer.called = true;
       }
@@ -196,15 +202,21 @@ class GlooTransport final : public Transport {
     });
   }
 
-  // Receives the peer's call, once in a collective.
+  // The peer's call is received once in a collective.
+  void ask_for_call(int rank) {
+    guarded(rank, [&](Peer& peer) {
+      if (std::exchange(peer.asked, true)) return;
+      if (!peer.call_in)
+        peer.call_in = context_->createUnboundBuffer(&peer.theirs, sizeof(peer.theirs));
+      peer.call_in->recv(rank, kCallSlot, 0, sizeof(peer.theirs));
+    });
+  }
   void receive_call(int rank) {
-    if (at(rank).heard) return;
-    Call theirs;
-    const auto in = context_->createUnboundBuffer(&theirs, sizeof(theirs));
-    guarded(rank, [&](Peer&) { in->recv(rank, kCallSlot, 0, sizeof(theirs)); });
-    wait_receive(rank, *in);
-    membership_.compare(rank, theirs, call_);
-    at(rank).heard = true;
+    Peer& peer = at(rank);
+    if (peer.heard) return;
+    wait_receive(rank, *peer.call_in);
+    membership_.compare(rank, peer.theirs, call_);
+    peer.heard = true;
   }
 
   void wait_receive(int rank, Buffer& buffer) {
@@ -223,7 +235,6 @@ class GlooTransport final : public Transport {
   // Runs gloo's code that concerns a peer; converts its exceptions to ours.
   template <class Body>
   void guarded(int rank, const Body& body) {
-    const NoSigpipe no_sigpipe;
     const auto start = Clock::now();
     try {
       body(at(rank));
