@@ -76,8 +76,7 @@ void flip(Tensor values, Draws& draws) {
 TEST_CASE("every strategy has the same links at the same number of devices") {
   for (const int n : {2, 3}) {
     std::vector<std::string> expected;
-    for (const Strategy strategy :
-         {Strategy::dp, Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
+    for (const Strategy strategy : tiny::strategies()) {
       CAPTURE(n);
       CAPTURE(kStrategies(strategy));
       const TemporaryFolder folder;

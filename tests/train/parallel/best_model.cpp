@@ -45,8 +45,7 @@ TEST_CASE("two devices stop early and load the best model together; rank 0's fig
   train_two(
       arguments(Strategy::ddp, 4), folder / "four", [](Trainer&, const comm::Group&) {}, 4);
   const std::string expected = read_file(folder / "four/model.safetensors");
-  for (const Strategy strategy :
-       {Strategy::dp, Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
+  for (const Strategy strategy : tiny::strategies()) {
     const std::string name(kStrategies(strategy));
     CAPTURE(name);
     TrainingArguments best = arguments(strategy, 20);

@@ -56,6 +56,14 @@ inline std::vector<Device> devices(int n) {
   return all;
 }
 
+/// The strategies of several devices.
+inline std::vector<train::Strategy> strategies() {
+  std::vector<train::Strategy> all(train::kStrategiesOfRanks.begin(),
+                                   train::kStrategiesOfRanks.end());
+  all.push_back(train::Strategy::dp);
+  return all;
+}
+
 /// Two sets of labelled pairs, one of scored pairs; their last batches are incomplete.
 inline train::Datasets datasets() {
   return {words::dataset(23, 3), words::dataset(19, 3), words::scored_dataset(17)};
