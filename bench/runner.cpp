@@ -51,7 +51,7 @@ constexpr int kMicroBatchesPerStage = 4;
 Share share_of(const Plan& plan, const comm::Group& group) {
   if (plan.same_rows()) return {0, 1, plan.devices};
   return {group.rank(), group.size(), plan.devices / group.size(),
-          plan.strategy == train::Strategy::fsdp};
+          train::traits(plan.strategy).parameters};
 }
 
 }  // namespace

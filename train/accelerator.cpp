@@ -55,7 +55,7 @@ void Accelerator::take(Optimizer& optimizer) {
 
 void Accelerator::take(StepLoader& loader) {
   loader.deal(group_, options_.gradient_accumulation_steps, options_.split_batches,
-              options_.logical_ranks, strategy_name_ == Strategy::fsdp);
+              options_.logical_ranks, traits(strategy_name_).parameters);
   loader.write_share_to(share_);
   loaders_.emplace_back(&loader, loader.lifetime());
 }
@@ -113,7 +113,7 @@ Tensor Accelerator::gather(const Tensor& rows) const {
 
 Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
   RINGLET_CHECK(options_.logical_ranks % static_cast<std::size_t>(num_processes()) == 0 ||
-                    strategy_name_ == Strategy::fsdp,
+                    traits(strategy_name_).parameters,
                 "[accelerator] gather_for_metrics: ", options_.logical_ranks,
                 " logical ranks are no multiple of ", num_processes(), " ranks");
   const bool fills = rows.dim() > 0 && share_->rows < static_cast<std::size_t>(rows.size(0));

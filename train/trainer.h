@@ -56,7 +56,7 @@ class Trainer {
                                   .rank = static_cast<std::size_t>(group.rank()),
                                   .world_size = static_cast<std::size_t>(group.size()),
                                   .logical_ranks = arguments.logical_ranks,
-                                  .equal_batches = arguments.strategy == Strategy::fsdp}),
+                                  .equal_batches = traits(arguments.strategy).parameters}),
                 arguments, group) {}
 
   /// `figures` are the names of its metrics: a metric_for_best_model that no evaluator has is then

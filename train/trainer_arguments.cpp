@@ -28,7 +28,7 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
           .rank = static_cast<std::size_t>(mesh.data_place(group.rank())),
           .world_size = static_cast<std::size_t>(mesh.data),
           .logical_ranks = arguments.logical_ranks,
-          .equal_batches = arguments.strategy == Strategy::fsdp,
+          .equal_batches = traits(arguments.strategy).parameters,
           .devices = arguments.strategy == Strategy::dp ? arguments.devices.size() : 1};
 }
 

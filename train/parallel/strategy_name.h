@@ -15,7 +15,7 @@ inline constexpr std::array kStrategiesOfRanks{Strategy::ddp, Strategy::zero1, S
 
 struct StrategyTraits {
   bool ranks = false;  // works on several ranks
-  /// True: each rank keeps a shard; false: every rank keeps all.
+  /// Whether a rank keeps a shard, not all. Forwards that gather parameters are collective.
   bool state = false, gradients = false, parameters = false;
 };
 /// In the order of Strategy.
