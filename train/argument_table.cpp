@@ -131,8 +131,8 @@ void check_redundancy(const TrainingArguments& arguments) {
     fail_setting("redundancy", ' ', arguments.redundancy, ": expected ", what...);
   };
   if (!traits(arguments.strategy).state)
-    expect("strategy zero1, zero2 or fsdp; every device has all parameters and moments under ",
-           kStrategies(arguments.strategy));
+    expect("strategy ", kStrategies.list_from(Strategy::zero1),
+           "; every device has all parameters and moments under ", kStrategies(arguments.strategy));
   if (arguments.mesh.pipe * arguments.mesh.tensor > 1)
     expect("neither pipe nor tensor in the mesh");
   if (arguments.strategy_options.shard_size > 0) expect("no fsdp_shard_size");

@@ -91,7 +91,7 @@ struct TrainingArguments {
   /// each rank has slices of the layers (TensorParallel). Sentence tasks only.
   MeshShape mesh = {};
   bool tensor_sequence = false;  // TensorParallelOptions::sequence
-  /// For zero1, zero2 and fsdp on CPUs: how many other ranks have a copy of each shard, 0 or 1.
+  /// For strategies that shard, on CPUs: how many other ranks have a copy of each shard, 0 or 1.
   /// With 1, ranks that are left when others end go on from memory (Trainer::take_snapshot).
   int redundancy = 0;
   PipelineOptions pipeline = {};

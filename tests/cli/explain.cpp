@@ -145,7 +145,7 @@ TEST_CASE("explain fsdp has the bytes of each strategy") {
   constexpr int kSent = 2, kKept = 7;                         // columns
   const auto near = [](double value) { return doctest::Approx(value).epsilon(0.01); };
   CHECK(contains(outcome.out,
-                 "--redundancy 1 sends 163.7 MB more under zero1, zero2 and fsdp, and "
+                 "--redundancy 1 sends 163.7 MB more under a strategy that shards, and "
                  "keeps up to 654.9 MB more.\n"));  // 3 and 12 values in 8 shards
   struct Expected {
     const char* strategy;

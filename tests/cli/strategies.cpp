@@ -7,12 +7,16 @@
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace fs = std::filesystem;
 
 namespace {
 
+using ringlet::train::kStrategies;
+
 constexpr int kSteps = 4;
+const std::string kOfProcesses = kStrategies.list_from(ringlet::train::Strategy::ddp);
 
 Words training(const fs::path& output, const Words& more) {
   return short_training(output, kSteps, more + "--eval-steps 2 --save-steps 2");
@@ -25,7 +29,8 @@ Outcome train(const fs::path& output, const Words& more) { return run(training(o
 TEST_CASE("on two devices every strategy writes the same model and the same metrics") {
   const TemporaryFolder folder;
   std::string model, table;
-  for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp", "dp"}) {
+  for (std::size_t i = kStrategies.all.size(); --i > 0;) {  // all but none
+    const std::string strategy(kStrategies.all[i]);
     CAPTURE(strategy);
     const fs::path output = folder / strategy;
     const Outcome outcome = train(output, str("--strategy ", strategy, " --devices 2"));
@@ -39,7 +44,7 @@ TEST_CASE("on two devices every strategy writes the same model and the same metr
     if (model.empty()) model = bytes, table = found;
     CHECK((model == bytes));
     // DP deals the evaluated rows by their tokens, the others by rank.
-    if (ringlet::has_shape_free_products || strategy != std::string("dp")) CHECK(table == found);
+    if (ringlet::has_shape_free_products || strategy != "dp") CHECK(table == found);
   }
 }
 
@@ -89,9 +94,8 @@ TEST_CASE("--mesh has the bytes of one device along pipe, and --tensor-sequence 
   const std::string sequence = weights("sequence", "--mesh tensor=2 --tensor-sequence");
   CHECK((tensor != sequence));
   CHECK((weights("both", "--mesh pipe=2,tensor=2 --tensor-sequence") == sequence));
-  check_refused(
-      train(folder / "out", "--mesh pipe=2 --strategy none"),
-      "--mesh pipe=2: needs a --strategy of several processes: ddp, zero1, zero2 or fsdp");
+  check_refused(train(folder / "out", "--mesh pipe=2 --strategy none"),
+                "--mesh pipe=2: needs a --strategy of several processes: " + kOfProcesses);
 }
 
 TEST_CASE("an error of a mesh that ranks find names the option" * doctest::test_suite("host")) {
@@ -199,10 +203,9 @@ TEST_CASE("options that several devices do not support are refused before anythi
       train(folder / "out", "--strategy ddp --devices 2 --transport nccl"),
       "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   check_refused(train(folder / "out", "--transport gloo"),
-                "--transport gloo: needs a --strategy of several processes: ddp, zero1, zero2 or "
-                "fsdp");
+                "--transport gloo: needs a --strategy of several processes: " + kOfProcesses);
   check_refused(train(folder / "out", "--strategy dp --timeout 3"),
-                "--timeout 3: needs a --strategy of several processes: ddp, zero1, zero2 or fsdp");
+                "--timeout 3: needs a --strategy of several processes: " + kOfProcesses);
   CHECK_EQ(train(folder / "out", "--strategy ddp --algorithm native").code, 2);
   for (const char* devices : {"1", "3"})
     check_refused(train(folder / "out", str("--mesh pipe=2 --devices ", devices)),

@@ -11,6 +11,7 @@
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/tests/npy.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
+#include "ringlet/train/cli/loss_kind.h"
 #include "ringlet/train/report/event_file.h"
 
 namespace fs = std::filesystem;
@@ -299,9 +300,7 @@ TEST_CASE("several files train with the loss their columns call for or the one t
   ringlet::write_file(folder / "pairs.tsv", "anchor\tpositive\na\tb\nc\td\ne\tf\ng\th\n");
   const std::string labels = (folder / "labels.csv").string();
   const std::string pairs = (folder / "pairs.tsv").string();
-  const std::string losses =
-      "softmax, cosine, cosent, angle, mnrl, symmetric, triplet, contrastive, online_contrastive, "
-      "batch_hard or mse";
+  const std::string losses = ringlet::cli::loss_names();
   const auto train = [&](Words more, const char* batch = "2") {
     fs::remove_all(folder / "out");
     return run(str("train --model tiny --batch ", batch, " --no-progress --output ",

@@ -117,7 +117,7 @@ void explain_sharding(const ShardingOptions& options) {
   };
   if (options.ranks > 1)
     fmt::print(
-        "\n--redundancy 1 sends {} MB more under zero1, zero2 and fsdp, and keeps up to {} MB "
+        "\n--redundancy 1 sends {} MB more under a strategy that shards, and keeps up to {} MB "
         "more.\n",
         of_shards(1 + kMoments), of_shards(train::moments_of_copies(kMoments)));
   fmt::print(
