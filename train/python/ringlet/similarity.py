@@ -62,5 +62,6 @@ def quantize(embeddings: Array, precision: str) -> Array:
                       f"{_CALIBRATION} or more are better", stacklevel=3)
     low = embeddings.min(axis=0, initial=numpy.inf)
     steps = (embeddings.max(axis=0, initial=-numpy.inf) - low) / 255
-    levels = numpy.floor((embeddings - low) / numpy.where(steps > 0, steps, 1)).clip(0, 255)
+    levels = ((embeddings - low) / numpy.where(steps > 0, steps, 1)).clip(0, 255)
+    # Both round towards 0: int8 is not uint8 - 128.
     return levels.astype("uint8") if precision == "uint8" else (levels - 128).astype("int8")
