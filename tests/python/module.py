@@ -424,6 +424,24 @@ class Training(Scratch):
             with self.assertRaisesRegex(ValueError, message):
                 ringlet.train(data=wrong, output=self.folder / "wrong", **how)
 
+    def test_two_threads_train_one_after_the_other(self):
+        rows = [[{"anchor": f"A dog runs {n} times.", "positive": f"{i} cats sleep {n}."} for n in range(40)] for i in range(2)]
+
+        def train(name, i):
+            ringlet.train(model="tiny", data=rows[i], batch=8, max_steps=40, output=self.folder / name)
+
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            threads = [threading.Thread(target=train, args=(f"thread{i}", i)) for i in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for i in range(2):
+                train(f"alone{i}", i)
+                self.assertEqual(self.weights(f"thread{i}"), self.weights(f"alone{i}"))
+        self.assertEqual(printed.getvalue().count("\n40 steps, mean loss"), 4)
+        os.fstat(1)  # open
+
     def test_hugging_faces_warmup_and_resume_mean_what_they_mean_there(self):
         how = dict(model="tiny", max_steps=4, batch=4)
         for name, keywords in {"steps": dict(warmup_steps=2, warmup_ratio=0.0),

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -69,13 +70,16 @@ class PrintsTo {
 };
 
 /// Runs `ringlet train WORD...`, where the files named in `kept` have those bytes; the folder of
-/// --output. `prints`: the descriptor that it prints to; negative: the process's own.
+/// --output. `prints`: the descriptor that it prints to; negative: the process's own. Threads take
+/// turns: standard output, kept inputs and settings are the process's.
 std::string train(std::vector<std::string> words, const std::map<std::string, std::string>& kept,
                   int prints) {
   words.insert(words.begin(), {"ringlet", "train"});
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   const py::gil_scoped_release others_run;
+  static std::mutex trains;
+  const std::lock_guard turn(trains);
   cli::open_standard_streams();
   const RestoreSettings after;
   std::optional<PrintsTo> printing;
