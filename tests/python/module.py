@@ -1,6 +1,7 @@
 """The Python package `ringlet` and the program of that name give the same bits and the same messages."""
 import ast
 import contextlib
+import datetime
 import gc
 import io
 import json
@@ -423,6 +424,15 @@ class Training(Scratch):
                                ([], "^data: empty: expected at least one row")]:
             with self.assertRaisesRegex(ValueError, message):
                 ringlet.train(data=wrong, output=self.folder / "wrong", **how)
+        day = datetime.date(2026, 1, 2)
+        for error, value, message in [(TypeError, day, "a text or a number, found date"), (TypeError, b"a", "a text .* found bytes"),
+                                      (TypeError, {1}, "a text .* found set"), (TypeError, numpy.zeros(2), "a text .* found ndarray"),
+                                      (TypeError, numpy.datetime64(day, "ns"), "a text .* found datetime64"),
+                                      (ValueError, float("nan"), "a finite number, found nan"),
+                                      (ValueError, numpy.float32("-inf"), "a finite number, found -inf")]:
+            for wrong in [{"sentence1": ["a"], "score": [value]}, [{"sentence1": "a", "score": value}]]:
+                with self.assertRaisesRegex(error, "^data:1: column 'score': expected " + message + "$"):
+                    ringlet.train(data=wrong, output=self.folder / "wrong", **how)
 
     def test_two_threads_train_one_after_the_other(self):
         rows = [[{"anchor": f"A dog runs {n} times.", "positive": f"{i} cats sleep {n}."} for n in range(40)] for i in range(2)]

@@ -11,6 +11,8 @@ import tty
 import warnings
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
+import numpy
+
 from . import _ringlet, hub
 
 _BY_OTHER_NAMES = {"batch_size": "batch", "train_dataset": "data", "eval_dataset": "eval", "max_seq_length": "max-length",
@@ -43,7 +45,29 @@ def _is_table(value: Any) -> bool:
         isinstance(value, (list, tuple)) and len(value) > 0 and hasattr(value[0], "keys"))
 
 
-def _json_lines(table: Any) -> str:
+def _number(value: Any) -> Any:
+    """NumPy's or PyTorch's as Python's."""
+    if hasattr(value, "item") and not isinstance(value, (numpy.datetime64, numpy.timedelta64)):
+        with contextlib.suppress(ValueError):  # several numbers
+            return value.item()
+    raise TypeError(f"expected a text or a number, found {type(value).__name__}")
+
+
+def _json_line(place: str, row: Any) -> str:
+    try:
+        return json.dumps(row, default=_number, allow_nan=False) + "\n"
+    except (TypeError, ValueError):
+        for column, value in dict(row).items():
+            try:
+                json.dumps(value, default=_number, allow_nan=False)
+            except TypeError as error:
+                raise TypeError(f"{place}: column {column!r}: {error}") from None
+            except ValueError:
+                raise ValueError(f"{place}: column {column!r}: expected a finite number, found {value}") from None
+        raise
+
+
+def _json_lines(name: str, table: Any) -> str:
     """Rows of a list of dicts, of columns by name, or of what names its columns as a Dataset of Hugging Face does."""
     rows = table
     if not isinstance(table, (list, tuple)):
@@ -53,7 +77,7 @@ def _json_lines(table: Any) -> str:
             raise ValueError("columns of different lengths: "
                              + ", ".join(f"{name} {len(column)}" for name, column in zip(names, columns)))
         rows = (dict(zip(names, values)) for values in zip(*columns))
-    return "".join(json.dumps(row, default=lambda number: number.item()) + "\n" for row in rows)  # NumPy's numbers
+    return "".join(_json_line(f"{name}:{i + 1}", row) for i, row in enumerate(rows))
 
 
 def _words(keywords: Dict[str, Any], kept: Dict[str, str]) -> List[str]:
@@ -88,7 +112,7 @@ def _words(keywords: Dict[str, Any], kept: Dict[str, str]) -> List[str]:
             for i, one in enumerate(values):
                 if _is_table(one):
                     values[i] = option if len(values) == 1 else f"{option}-{i + 1}"
-                    kept[values[i]] = _json_lines(one)
+                    kept[values[i]] = _json_lines(values[i], one)
         words += [f"--{option}={_text(one)}" for one in values if one is not None]
     return words
 
