@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct PackedBatch {
   /// and the place of this one. Null if there are as many logical ranks as ranks.
   std::shared_ptr<BatchBlock> block = {};
   std::size_t place_in_block = 0;
+  std::size_t forward_in_block = 0;  // its number in the step: FSDP may add one of a place
   /// Rows of each device, in order, if a loader divided them among devices; else empty.
   std::vector<std::int64_t> device_rows;
 
@@ -69,6 +71,7 @@ struct PackedBatch {
 struct BatchBlock {
   std::vector<PackedBatch> batches = {};  // without this
   std::shared_ptr<nn::BlockRows> rows = {};
+  std::set<std::size_t> forwards = {};  // that have used these rows
 };
 
 /// Builds a batch on cpu:0, sentence by sentence.

@@ -36,22 +36,25 @@ Variable EmbeddingLoss::forward(const PackedBatch& batch) {
   PackedBatch placed = batch;
   if (placed.labels.defined()) placed.labels = placed.labels.to(device());
   if (!batch.block || !autograd::grad_enabled()) return of_embeddings(embed(batch), placed);
-  if (!batch.block->rows) compare_block(batch);
+  BatchBlock& block = *batch.block;
+  // A forward that comes again may be of other weights.
+  if (!block.rows || block.forwards.contains(batch.forward_in_block)) compare_block(block);
+  block.forwards.insert(batch.forward_in_block);
   const Variable embeddings = embed(batch);
-  batch.block->rows->start(batch.place_in_block);
+  block.rows->start(batch.place_in_block);
   return from_one(of_embeddings(embeddings, placed));
 }
 
 // The embeddings of all of a rank's logical ranks are computed first, without a tape, and compared.
 // Each one's forward, later, gets the rows of the others, and its backward the gradients of theirs.
-void EmbeddingLoss::compare_block(const PackedBatch& first) const {
-  BatchBlock& block = *first.block;
+void EmbeddingLoss::compare_block(BatchBlock& block) const {
   const auto sharding = nn::sharding_of(*this);
   RINGLET_CHECK(sharding, "[", kind(), "] a rank has several logical ones: attach a strategy");
   const RandomGenerator generator = default_generator();
   std::vector<PackedBatch> batches = block.batches;
   std::vector<Variable> embeddings, values(batches.size());
-  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> counts;
+  const auto compared = std::make_shared<BatchBlock>();
   // Forwards may be collective: a rank with fewer logical ranks then adds one.
   const auto more = sharding->forwards_together(std::ssize(batches)) - std::ssize(batches);
   for (std::int64_t i = 0; i < more; ++i) {
@@ -62,17 +65,19 @@ void EmbeddingLoss::compare_block(const PackedBatch& first) const {
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const GeneratorGuard random(generator);
     const autograd::NoGrad no_grad;
-    rows.push_back(batches[i].rows);
+    counts.push_back(batches[i].rows);
     embeddings.emplace_back(embed(batches[i]).tensor(), true);
     if (batches[i].labels.defined()) batches[i].labels = batches[i].labels.to(device());
-    batches[i].block = first.block;
+    batches[i].block = compared;
   }
-  block.rows = std::make_shared<nn::BlockRows>(sharding->group(), rows, sharding->logical_ranks());
+  const auto rows =
+      std::make_shared<nn::BlockRows>(sharding->group(), counts, sharding->logical_ranks());
+  compared->rows = rows;
   for (bool complete = false; !complete;) {
     complete = true;
     for (std::size_t i = 0; i < batches.size(); ++i) {
       if (values[i].defined()) continue;
-      block.rows->start(i);
+      rows->start(i);
       try {
         values[i] = of_embeddings(embeddings[i], batches[i]);
       } catch (const nn::BlockRows::Missing&) {
@@ -80,10 +85,12 @@ void EmbeddingLoss::compare_block(const PackedBatch& first) const {
       }
     }
   }
-  for (std::size_t gather = block.rows->gathers(); gather-- > 0;)
-    if (block.rows->collect(gather))
+  for (std::size_t gather = rows->gathers(); gather-- > 0;)
+    if (rows->collect(gather))
       for (const Variable& value : values)
         autograd::run_backward(value, Tensor(), {.retain_graph = true, .fire_hooks = false});
+  block.rows = rows;
+  block.forwards.clear();
 }
 
 // Piece by piece; ordered by column like the whole batch's.

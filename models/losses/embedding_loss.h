@@ -85,7 +85,7 @@ class EmbeddingLoss : public Loss {
 
  private:
   Variable embed(const PackedBatch& batch) const;
-  void compare_block(const PackedBatch& batch) const;
+  void compare_block(BatchBlock& block) const;
   bool compares_peers() const;
   comm::Group peers() const;
 

@@ -201,6 +201,7 @@ BatchMaker<models::PackedBatch> text_batches(const Datasets& datasets,
     models::PackedBatch batch = block->batches[place];
     batch.block = block;
     batch.place_in_block = place;
+    batch.forward_in_block = i;
     return batch;
   };
   return maker;

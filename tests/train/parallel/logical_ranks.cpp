@@ -29,6 +29,7 @@ struct Job {
   std::size_t logical = kLogical;
   DType dtype = DType::f32;
   bool equal_batches = false;
+  int updates = 1;  // of the same batches
 };
 
 train::LoaderOptions logical_options(const Job& job, const comm::Group& group) {
@@ -48,20 +49,22 @@ tiny::Bits train_logical(Ranked& model, const comm::Group& group, const Job& job
       {words::dataset(23, 3), words::dataset(19), words::scored_dataset(17)},
       model.encoder.tokenizer(), options);
   train::AdamW optimizer(*model.loss, tiny::adamw());
-  const train::BatchShare& share = loader.share();
   for (int step = 0; step < 6; ++step) {
+    std::vector<std::pair<models::PackedBatch, train::BatchShare>> batches;
     do {
       const models::PackedBatch* next = loader.next();
-      const models::PackedBatch batch = next ? *next : *loader.next();
-      std::optional<train::NoSync> no_sync;
-      if (!share.ends_step) no_sync.emplace(*model.loss);
-      loader.weigh((*model.loss)(batch)).backward();
-      if (share.ends_rank && !share.ends_step) {
-        train::end_logical_rank(*model.loss, share.counts);
+      batches.emplace_back(next ? *next : *loader.next(), loader.share());
+    } while (!loader.share().ends_step);
+    for (int update = 0; update < job.updates; ++update) {
+      for (const auto& [batch, share] : batches) {
+        std::optional<train::NoSync> no_sync;
+        if (!share.ends_step) no_sync.emplace(*model.loss);
+        share.weigh((*model.loss)(batch)).backward();
+        if (share.ends_rank && !share.ends_step) train::end_logical_rank(*model.loss, share.counts);
       }
-    } while (!share.ends_step);
-    optimizer.step();
-    optimizer.zero_grad();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
   }
   return tiny::bits(*model.loss);
 }
@@ -115,6 +118,10 @@ void compare_with_ranks(Job job) {
 TEST_CASE("8 logical ranks on any number of ranks have the bits of 8 ranks") {
   compare_with_ranks({});
   compare_with_ranks({.accumulation = 2, .equal_batches = true});
+}
+
+TEST_CASE("so do several updates with the same batches, as their rows are compared anew") {
+  compare_with_ranks({.updates = 2});
 }
 
 TEST_CASE("so they do computed in bf16" * doctest::skip(!is_extended())) {
