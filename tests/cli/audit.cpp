@@ -80,6 +80,20 @@ TEST_CASE("an audit names the first difference") {
   check_found(changed(log, first.substr(0, first.size() - 1) + ",\"digest\":\"" +
                                ringlet::sha256(first) + "\"}\n"),
               "audit.jsonl:1: expected audit_steps of at least 1, found 0");
+
+  // Whole chains of other options.
+  using Texts = std::vector<std::string>;
+  const std::string timeline = (folder / "elsewhere.json").string();
+  ringlet::train::AuditLog(log).add(
+      {{"step", 6}, {"options", Texts{"--model=tiny", "--timeline", timeline}}});
+  check_found(audit(output), "--timeline " + timeline + ": expected no such option in a record");
+  CHECK_FALSE(std::filesystem::exists(timeline));
+  ringlet::train::AuditLog(log).add(
+      {{"step", 6}, {"options", Texts{"--data=data"}}, {"read_once", Texts{"data"}}});
+  check_found(audit(output), "data was rows in memory or a pipe: a replay cannot read it");
+  CHECK_EQ(audit(output, "--steps 0").code, 0);
+  write_file(log, whole);
+
   const std::string rows = read_file(file);
   check_found(changed(file, rows.substr(rows.find('\n') + 1)), "was trained with --data");
 

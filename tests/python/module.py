@@ -414,6 +414,10 @@ class Training(Scratch):
             result = ringlet.train(data=data, eval=data, output=self.folder / name, **how)
             self.assertEqual(self.weights(name), self.weights("file"), name)
         self.assertIn("eval_loss", {key for key in result.metrics})
+        ringlet.train(data=rows, audit_steps=2, output=self.folder / "audited", **how)
+        audit = program("audit", self.folder / "audited")
+        self.assertEqual(audit.returncode, 1)
+        self.assertRegex(audit.stderr, "^ringlet: .*/audit.jsonl: data was rows in memory or a pipe: .*\n$")
         scores = {"sentence1": ["a", "b"] * 8, "sentence2": ["c"] * 16, "label": numpy.array([1, 0] * 8)}
         both = ringlet.train(data=[file, scores], devices=2, strategy="ddp", output=self.folder / "both", **how)
         self.assertEqual(both.metrics["step"], 4)

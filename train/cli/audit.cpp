@@ -61,9 +61,14 @@ std::vector<std::int64_t> choose(const std::vector<AuditLine>& lines, const Audi
 /// Trains from `begin`, a checkpoint's step or 0, to `end`, in a temporary folder. Compares.
 void replay(const fs::path& run, const std::vector<AuditLine>& lines, std::int64_t begin,
             std::int64_t end) {
+  const std::string log = (run / train::kAudit).string();
   const AuditLine* const recorded = last_with(lines, "options");
-  if (recorded == nullptr)
-    fail_input((run / train::kAudit).string(), ": no options of ringlet train to replay with");
+  if (recorded == nullptr) fail_input(log, ": no options of ringlet train to replay with");
+  if (recorded->has("read_once"))
+    for (const Json& input : recorded->json["read_once"])
+      fail_input(log, ": ", input.text(),
+                 " was rows in memory or a pipe: a replay cannot read it; ",
+                 "--steps 0 checks the rest");
   const AtomicFolder scratch(fs::temp_directory_path() / "ringlet-audit");
   if (begin > 0) fs::copy_file(run / train::kAudit, scratch.path() / train::kAudit);
   Command program("ringlet", "");
@@ -73,6 +78,9 @@ void replay(const fs::path& run, const std::vector<AuditLine>& lines, std::int64
   std::vector<const char*> words{"ringlet", "train"};
   for (const Json& word : recorded->json["options"]) words.push_back(word.text().c_str());
   command.run = [&] {
+    for (const auto& [name, value] : command.given())
+      if (std::ranges::count(kNotReplayed, name))
+        fail_input(log, ": ", name, ' ', value, ": expected no such option in a record");
     train::TrainingArguments& arguments = options.arguments;
     arguments.output_dir = scratch.path();
     if (begin > 0) arguments.resume_from_checkpoint = train::checkpoint_path(run, begin);

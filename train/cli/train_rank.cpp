@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -24,6 +23,7 @@
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/train_report.h"
 #include "ringlet/train/cli/trained_head.h"
+#include "ringlet/train/data/bytes.h"
 #include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/report/event_file.h"
 #include "ringlet/train/report/model_card.h"
@@ -34,9 +34,6 @@ namespace ringlet::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array kNotReplayed{"--output",      "--resume",       "--timeline", "--no-progress",
-                                  "--tensorboard", "--memory-limit", "--devices",  "--redundancy"};
 
 models::EncoderConfig new_config(const TrainOptions& options, const models::Tokenizer& tokenizer) {
   models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
@@ -180,7 +177,7 @@ std::vector<std::string> replay_options(const TrainOptions& options, const comm:
   std::vector<std::string> words;
   for (const std::string& word : options.words) {
     const std::string name = word.substr(0, word.find('='));
-    if (!std::ranges::count(kNotReplayed, name)) words.push_back(word);
+    if (!std::ranges::count(kNotReplayed, name) && name != "--devices") words.push_back(word);
   }
   const auto devices =
       std::max(static_cast<std::size_t>(group.size()), options.arguments.devices.size());
@@ -320,7 +317,9 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
     trainer.add_callback({.on_train_begin = [&](const auto&) {
       train::AuditLog log(output / train::kAudit);
       if (goes_on && log.has("options")) return;
-      log.add({{"step", 0}, {"options", replay_options(options, group)}});
+      log.add({{"step", 0},
+               {"options", replay_options(options, group)},
+               {"read_once", train::kept_inputs()}});
     }});
   trainer.set_snapshot(std::exchange(training.snapshot, {}));
   train::TrainingResult result;

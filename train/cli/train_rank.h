@@ -1,7 +1,10 @@
 // The training of `ringlet train` on one rank.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
+
 #include "ringlet/comm/group.h"
 #include "ringlet/train/cli/train_options.h"
 
@@ -9,6 +12,11 @@ namespace ringlet::cli {
 
 /// The weights below --output, of a model that is one transformer.
 inline constexpr const char* kWeights = "model/model.safetensors";
+
+/// Options that `ringlet audit` neither records nor obeys.
+inline constexpr std::array<std::string_view, 7> kNotReplayed{
+    "--output",      "--resume",       "--timeline",  "--no-progress",
+    "--tensorboard", "--memory-limit", "--redundancy"};
 
 /// Trains on all ranks as the options of `command` say.
 void train_model(TrainOptions options, const Command& command);

@@ -148,7 +148,7 @@ GzipFile open_gzip(const fs::path& path) {
   return file;
 }
 
-std::map<fs::path, std::string>& kept_inputs() {
+std::map<fs::path, std::string>& kept() {
   static std::map<fs::path, std::string> inputs;
   return inputs;
 }
@@ -160,8 +160,7 @@ std::string input_name(const fs::path& path) {
 }
 
 ByteSource open_bytes(const fs::path& path) {
-  if (const auto kept = kept_inputs().find(path); kept != kept_inputs().end())
-    return bytes_of(kept->second);
+  if (const auto found = kept().find(path); found != kept().end()) return bytes_of(found->second);
   if (const auto member = zip_member(path)) return open_zip(*member);
   // std::function copies what it holds, so the handle is shared.
   std::shared_ptr<gzFile_s> file = open_gzip(path);
@@ -189,10 +188,16 @@ bool is_read_once(const fs::path& path) {
 }
 
 void keep_input(const fs::path& path, std::string bytes) {
-  if (!kept_inputs().emplace(path, std::move(bytes)).second)
+  if (!kept().emplace(path, std::move(bytes)).second)
     fail_input(input_name(path), ": can be read once, but two options name it");
 }
 
-void release_kept_inputs() { kept_inputs().clear(); }
+std::vector<std::string> kept_inputs() {
+  std::vector<std::string> paths;
+  for (const auto& [path, bytes] : kept()) paths.push_back(path.string());
+  return paths;
+}
+
+void release_kept_inputs() { kept().clear(); }
 
 }  // namespace ringlet::train

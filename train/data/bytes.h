@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ringlet::train {
 
@@ -28,6 +29,7 @@ bool is_read_once(const std::filesystem::path& path);
 /// Each later open_bytes(path) gives `bytes`. Call it before other threads open files. InputError
 /// if the path has kept bytes: two inputs cannot share a pipe.
 void keep_input(const std::filesystem::path& path, std::string bytes);
+std::vector<std::string> kept_inputs();  // their paths
 /// For a process that runs several commands.
 void release_kept_inputs();
 
