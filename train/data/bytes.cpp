@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <type_traits>
@@ -148,10 +149,21 @@ GzipFile open_gzip(const fs::path& path) {
   return file;
 }
 
-std::map<fs::path, std::string>& kept() {
-  static std::map<fs::path, std::string> inputs;
-  return inputs;
-}
+/// Other threads read files meanwhile: those of a Python program.
+struct Kept {
+  std::mutex mutex;
+  std::map<fs::path, std::shared_ptr<const std::string>> inputs;
+
+  static Kept& all() {
+    static Kept kept;
+    return kept;
+  }
+  std::shared_ptr<const std::string> find(const fs::path& path) {
+    const std::lock_guard lock(mutex);
+    const auto found = inputs.find(path);
+    return found == inputs.end() ? nullptr : found->second;
+  }
+};
 
 }  // namespace
 
@@ -160,7 +172,8 @@ std::string input_name(const fs::path& path) {
 }
 
 ByteSource open_bytes(const fs::path& path) {
-  if (const auto found = kept().find(path); found != kept().end()) return bytes_of(found->second);
+  if (const auto kept = Kept::all().find(path))
+    return [kept, rest = bytes_of(*kept)](std::span<char> into) mutable { return rest(into); };
   if (const auto member = zip_member(path)) return open_zip(*member);
   // std::function copies what it holds, so the handle is shared.
   std::shared_ptr<gzFile_s> file = open_gzip(path);
@@ -188,16 +201,21 @@ bool is_read_once(const fs::path& path) {
 }
 
 void keep_input(const fs::path& path, std::string bytes) {
-  if (!kept().emplace(path, std::move(bytes)).second)
+  const std::lock_guard lock(Kept::all().mutex);
+  if (!Kept::all().inputs.emplace(path, std::make_shared<std::string>(std::move(bytes))).second)
     fail_input(input_name(path), ": can be read once, but two options name it");
 }
 
 std::vector<std::string> kept_inputs() {
+  const std::lock_guard lock(Kept::all().mutex);
   std::vector<std::string> paths;
-  for (const auto& [path, bytes] : kept()) paths.push_back(path.string());
+  for (const auto& [path, bytes] : Kept::all().inputs) paths.push_back(path.string());
   return paths;
 }
 
-void release_kept_inputs() { kept().clear(); }
+void release_kept_inputs() {
+  const std::lock_guard lock(Kept::all().mutex);
+  Kept::all().inputs.clear();
+}
 
 }  // namespace ringlet::train

@@ -26,11 +26,11 @@ ByteSource bytes_of(std::string_view text);
 std::string input_name(const std::filesystem::path& path);
 /// Whether a second reader of the path may get other bytes: "-", a pipe, a descriptor or a device.
 bool is_read_once(const std::filesystem::path& path);
-/// Each later open_bytes(path) gives `bytes`. Call it before other threads open files. InputError
-/// if the path has kept bytes: two inputs cannot share a pipe.
+/// Each later open_bytes(path) gives `bytes`. InputError if the path has kept bytes: two inputs
+/// cannot share a pipe. Like the two below it may be called while other threads read files.
 void keep_input(const std::filesystem::path& path, std::string bytes);
 std::vector<std::string> kept_inputs();  // their paths
-/// For a process that runs several commands.
+/// For a process that runs several commands. Open sources keep their bytes.
 void release_kept_inputs();
 
 }  // namespace ringlet::train

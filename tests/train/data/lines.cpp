@@ -163,8 +163,12 @@ TEST_CASE("lines: kept inputs are not opened, and belong to one reader") {
   CHECK_THROWS_WITH_AS(keep_input(pipe, ""),
                        (pipe.string() + ": can be read once, but two options name it").c_str(),
                        InputError);
+  const ByteSource source = open_bytes(pipe);
   release_kept_inputs();
   keep_input(pipe, "c\n");
+  std::array<char, 8> read{};
+  CHECK_EQ(source(read), 4);
+  CHECK_EQ(std::string_view(read.data()), "a\nb\n");
   CHECK((all_lines(LineReader(pipe)) == std::vector<std::string>{"c"}));
 }
 
