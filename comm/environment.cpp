@@ -44,7 +44,6 @@ std::optional<std::string> environment_variable(const char* name) {
 
 namespace {
 
-constexpr long kMost = 1'000'000;  // ranks, restarts
 constexpr long kLastPort = 65535;
 
 /// A number in [least, most]; InputError names the variable.
@@ -152,7 +151,7 @@ int find_local_world_size(const Variables& names, int world_size) {
     return number(names.local_world_size, 1, world_size).value_or(1);
   const auto tasks = environment_variable("SLURM_STEP_TASKS_PER_NODE");
   if (!tasks) return 1;
-  return slurm_tasks_of_node(*tasks, number("SLURM_NODEID", 0, kMost).value_or(0));
+  return slurm_tasks_of_node(*tasks, number("SLURM_NODEID", 0, kMostRanks).value_or(0));
 }
 
 }  // namespace
@@ -162,13 +161,13 @@ Environment Environment::read() {
   const Variables* names = launcher();
   if (names == nullptr) return found;
   found.launched = true;
-  found.world_size = required(names->world_size, 1, kMost, names->rank);
+  found.world_size = required(names->world_size, 1, kMostRanks, names->rank);
   found.rank = required(names->rank, 0, found.world_size - 1, names->world_size);
   found.local_world_size = find_local_world_size(*names, found.world_size);
   found.local_rank = number(names->local_rank, 0, found.local_world_size - 1).value_or(0);
-  found.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, kMost).value_or(0);
-  found.ranks_at_start = number("RINGLET_RANKS_AT_START", 1, kMost).value_or(0);
-  found.grace = Timeout(number("RINGLET_GRACE", 0, kMost).value_or(0));
+  found.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, kMostRestarts).value_or(0);
+  found.ranks_at_start = number("RINGLET_RANKS_AT_START", 1, kMostRanks).value_or(0);
+  found.grace = Timeout(number("RINGLET_GRACE", 0, kLongestGrace.count()).value_or(0));
   found.joins = environment_variable("RINGLET_JOINS").has_value();
   found.store_in_launcher = environment_variable("RINGLET_LAUNCHER").has_value();
   if (found.world_size == 1) return found;  // no peers to find

@@ -10,6 +10,10 @@
 
 namespace ringlet::comm {
 
+inline constexpr int kMostRanks = 1'000'000;  // of a world
+inline constexpr int kMostRestarts = 1'000'000;
+inline constexpr Timeout kLongestGrace = std::chrono::hours(1);
+
 /// The values that a launcher sets in environment variables. They are torchrun's (ringlet run,
 /// torchrun, accelerate), else those of Open MPI, of MPICH and Intel (PMI), or of Slurm.
 struct Environment {

@@ -63,7 +63,7 @@ void each_of_length(Arguments& a, const Visit& visit) {
          "Deal a step to so many logical ranks, blocks of which are on each device: results then "
          "do not depend on the number of devices; one on each unless given",
          kNoneIs0 | kOr0},
-        a.logical_ranks, Range{1, 1 << 10});
+        a.logical_ranks, Range{1, 1 << 12});  // as many as `ringlet run -n` starts
   visit({"mini_batch_size", "--mini-batch-size",
          "Rows of one forward, for the memory of so many at any batch size; 0: all",
          kNoneIs0 | kForSentences},

@@ -524,6 +524,14 @@ TEST_CASE("unauthenticated connections leave a launcher descriptors for its rank
   CHECK_EQ(job.wait(), 0);
 }
 
+TEST_CASE("ranks take the largest values of the options") {
+  const Outcome outcome =
+      launch("-n 2 --grace 3600 --max-restarts 1000000 --min-ranks 2", str(rank_program, " group"));
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  check_refused("run --nnodes 4096 -n 4096 --node-rank 0 --master-addr 127.0.0.2 x",
+                "--nnodes 4096: expected at most 1000000 ranks, found 16777216");
+}
+
 TEST_CASE("options of the rendezvous are torchrun's") {
   for (const char* backend : {"c10d", "static"})
     CHECK_EQ(launch(str("--rdzv-backend ", backend,

@@ -59,6 +59,8 @@ TEST_CASE("torchrun's variables") {
   CHECK_FALSE(here.store_in_launcher);
   CHECK_EQ(environment_of(torchrun_with({{"RINGLET_PORT", "4000"}})).port, 4000);
   CHECK_EQ(environment_of(torchrun_with({{"TORCHELASTIC_RESTART_COUNT", "2"}})).restart_count, 2);
+  // The largest of `ringlet run --grace`, an hour.
+  CHECK_EQ(environment_of(torchrun_with({{"RINGLET_GRACE", "3600000"}})).grace, Timeout(3'600'000));
   // All ranks are on this host: loopback works regardless of its name.
   CHECK_EQ(environment_of(torchrun_with({{"LOCAL_WORLD_SIZE", "8"}})).master_addr, "127.0.0.1");
   // torchrun's variables take precedence over an enclosing launcher's.
@@ -149,6 +151,8 @@ TEST_CASE("the wrong variable is named, with the expected value") {
            "MASTER_ADDR: expected the address of rank 0's host beside RANK=5");
   CHECK_EQ(error_with(torchrun_with({{"RINGLET_PORT", "x"}})),
            "RINGLET_PORT=x: expected a number from 1 to 65535");
+  CHECK_EQ(error_with(torchrun_with({{"RINGLET_GRACE", "3600001"}})),
+           "RINGLET_GRACE=3600001: expected a number from 0 to 3600000");
 }
 
 TEST_SUITE_END();

@@ -8,6 +8,7 @@
 #include "../oracle.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/io/file.h"
+#include "ringlet/train/argument_table.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/step/sentence_task.h"
 #include "words.h"
@@ -576,6 +577,7 @@ TEST_CASE("with gradient checkpointing the bits are the same, and the peak of me
 
 TEST_CASE("arguments that make no sense are refused before the first step") {
   const auto loss = words::loss(2);
+  check_arguments({.logical_ranks = 4096}, {});  // the most of `ringlet run -n`
   const auto refuse = [&](TrainingArguments arguments, const char* message) {
     CHECK_THROWS_WITH_AS(
         Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), arguments).train(), message,

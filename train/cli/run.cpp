@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ringlet/comm/environment.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/core/base/error.h"
@@ -20,7 +21,7 @@ namespace ringlet::cli {
 namespace {
 
 constexpr int kUsualPort = 29500;
-constexpr int kMostRanks = 4096;
+constexpr int kMostPerNode = 4096;  // and nodes
 
 struct RunOptions {
   std::vector<std::string> program;
@@ -57,8 +58,8 @@ int ranks_per_node(const std::string& text) {
     return usable_processors();
   }
   const int number = to_number(text);
-  if (number < 1 || number > kMostRanks)
-    fail_input("--nproc-per-node ", text, ": expected a number up to ", kMostRanks,
+  if (number < 1 || number > kMostPerNode)
+    fail_input("--nproc-per-node ", text, ": expected a number up to ", kMostPerNode,
                ", cpu, gpu or auto");
   return number;
 }
@@ -68,8 +69,8 @@ int nodes(const std::string& text) {
   const std::size_t colon = text.find(':');
   const int least = to_number(text.substr(0, colon));
   const int most = colon == text.npos ? least : to_number(text.substr(colon + 1));
-  if (least < 1 || most < 1 || least > kMostRanks)
-    fail_input("--nnodes ", text, ": expected a number up to ", kMostRanks);
+  if (least < 1 || most < 1 || least > kMostPerNode)
+    fail_input("--nnodes ", text, ": expected a number up to ", kMostPerNode);
   if (least != most) fail_input("--nnodes ", text, ": worlds that change size are not supported");
   return least;
 }
@@ -122,6 +123,9 @@ comm::LauncherOptions launcher_options(const RunOptions& options) {
     fail_input("expected a program to run: ringlet run … PROGRAM ARGUMENTS");
   launch.nproc_per_node = ranks_per_node(options.nproc_per_node);
   launch.nnodes = nodes(options.nnodes);
+  if (const int ranks = launch.nnodes * launch.nproc_per_node; ranks > comm::kMostRanks)
+    fail_input("--nnodes ", launch.nnodes, ": expected at most ", comm::kMostRanks,
+               " ranks, found ", ranks);
   if (options.standalone && launch.nnodes > 1)
     fail_input("--standalone is for one node, not --nnodes ", launch.nnodes);
   if (options.node_rank >= launch.nnodes)
@@ -198,9 +202,9 @@ void add_run(Command& program, int& argc, char** argv) {
   add("--rdzv-id", options->rdzv_id, "The job's name, for TORCHELASTIC_RUN_ID");
   add("--rdzv-backend", options->rdzv_backend, OneOf{{"c10d", "static"}},
       "torchrun's; the store is ringlet's with either");
-  add("--max-restarts", options->max_restarts, Range{0, 1'000'000},
+  add("--max-restarts", options->max_restarts, Range{0, comm::kMostRestarts},
       "How often all ranks start again after a failure, on one host");
-  add("--min-ranks", options->min_ranks, Range{1, kMostRanks},
+  add("--min-ranks", options->min_ranks, Range{1, kMostPerNode},
       "Go on without killed ranks if at least so many are left; `ringlet train` takes them up "
       "again")
       .needs = "--max-restarts";
@@ -212,7 +216,7 @@ void add_run(Command& program, int& argc, char** argv) {
       .needs = "--log-dir";
   add("--standalone", options->standalone, "One node and a free port: the default");
   add("--no-python", options->no_python, "torchrun's; every program is run as it is");
-  add("--grace", options->grace, Range{0.0, 3600.0},
+  add("--grace", options->grace, Range{0.0, comm::seconds_of(comm::kLongestGrace)},
       "Seconds between a signal to this command, which the ranks get, too, and SIGKILL; after a "
       "failure at most 5");
   add("--no-pin", options->no_pin,

@@ -79,7 +79,7 @@ struct AddArgument {
 };
 
 void add_device_options(Command& command, TrainOptions& options) {
-  command.add("--devices", options.devices, Range{1, 1 << 10},
+  command.add("--devices", options.devices, Range{1, 1 << 12},
               "Devices of this machine, each with --batch rows of a step (1, or those of --mesh)");
   command
       .add("--mesh", options.arguments.mesh, train::parse_mesh,
