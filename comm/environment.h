@@ -72,8 +72,8 @@ Group init_from_env(GroupOptions options = {});
 /// --min-ranks` forms it once the dead are known. Nothing under another launcher, or if the job
 /// ends.
 std::optional<Group> regroup_from_env(const Group& world);
-/// Whether a rank waits to join: one request to the store. Ranks may see it at different times, so
-/// that one must decide for all.
+/// Whether a rank waits to join: one request to the store of a world that may change, none of other
+/// groups. Ranks may see it at different times, so that one must decide for all.
 bool rank_waits(const Group& world);
 /// Thrown by all ranks of a world between two steps: a rank waits to join.
 class WorldGrows : public Error {

@@ -153,6 +153,7 @@ bool has_joined(Store& store, int rank) {
 
 Group init_from_env(GroupOptions options) {
   const Environment environment = Environment::read();
+  options.elastic = environment.elastic();
   if (environment.launched) choose_device(environment);
   if (environment.world_size == 1) return {};
   static std::atomic_flag called;
@@ -167,17 +168,17 @@ Group init_from_env(GroupOptions options) {
 }
 
 std::optional<Group> regroup_from_env(const Group& world) {
-  Environment environment = Environment::read();
-  if (!environment.elastic()) return std::nullopt;
+  const GroupOptions& options = world.options();
+  if (!options.elastic) return std::nullopt;
   const std::optional<int> port = port_after(world.store());
   if (!port) return std::nullopt;
+  Environment environment = Environment::read();
   environment.port = *port;
-  const GroupOptions& options = world.options();
   return formed(std::make_shared<Session>(environment, options), environment, options);
 }
 
 bool rank_waits(const Group& world) {
-  return Environment::read().elastic() && world.store().add(kPortOfNextWorld, 0) > 0;
+  return world.options().elastic && world.store().add(kPortOfNextWorld, 0) > 0;
 }
 
 void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options,

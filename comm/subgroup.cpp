@@ -112,6 +112,7 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   Membership part = state_->member.subgroup(ranks, str(index, ":", text));
   part.timeout = options.timeout;
   part.on_note = options.on_note;
+  options.elastic = false;
   Group group;
   group.state_ = GroupState::shared(std::move(part), std::move(options), state_);
   return group;

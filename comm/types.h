@@ -93,6 +93,9 @@ struct GroupOptions {
   CollectiveObserver* observer = nullptr;
   /// Called with one line, on one rank, for a slow or risky setup or a store that does not answer.
   std::function<void(const std::string&)> on_note = {};
+  /// Set by init_from_env() under `ringlet run --min-ranks`: the world may change. Subgroups do not
+  /// have it.
+  bool elastic = false;
 };
 
 /// For a scope in which this thread waits for each collective right after it starts it: the group's

@@ -115,7 +115,7 @@ TrainingResult TrainingRun::operator()() {
   if (in_epoch_) end_epoch(state_.position.epoch + 1);
   agree_to_stop();  // requests since the last step's
   if (job_.save_at_stop && saved_ != state_.step) save();
-  if (job_.group.size() > 1 && comm::Environment::read().elastic()) job_.left = snapshot();
+  if (job_.group.size() > 1 && job_.group.options().elastic) job_.left = snapshot();
   if (arguments_.load_best_model_at_end) load_best();
   optimizer_->swap_ema();
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "ringlet/comm/environment.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "settings.h"
 
@@ -389,6 +390,17 @@ TEST_CASE("subgroups work side by side, and the world goes on") {
               x, 0, 1000, [](std::int64_t) { return 3 * 6 + 2 * 4; }, "sum of the world");
         },
         5, {.group = {.transport = transport}});
+}
+
+TEST_CASE("a rank may join the world, but not its subgroups") {
+  launch(
+      [](const Group& world) {
+        const Group all = world.subgroup({0, 1});
+        world.store().add(kPortOfNextWorld, 1);
+        RINGLET_CHECK(rank_waits(world), "the world");
+        RINGLET_CHECK(!rank_waits(all), "a subgroup");
+      },
+      2, {.group = {.elastic = true}});
 }
 
 #if defined(RINGLET_TESTS_GLOO)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../comm/environment.h"
 #include "../files.h"
 #include "../oracle.h"
 #include "ringlet/core/device/device_time.h"
@@ -519,6 +520,13 @@ TEST_CASE("several ranks without a strategy are told which ones there are") {
                              doctest::Contains("found 2; several need strategy ddp, "), InputError);
       },
       2, {.ranks = comm::Ranks::threads});
+}
+
+TEST_CASE("a trainer without a group reads no variables of a launcher") {
+  const auto loss = words::loss(2);
+  // Incomplete: there is no MASTER_PORT.
+  with_environment({{"RANK", "1"}, {"WORLD_SIZE", "2"}},
+                   [&] { CHECK(words_trainer(*loss).train().steps == 3 * 6); });
 }
 
 TEST_CASE("any module trains on examples, given a collate function and a loss hook") {

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 
-#include "ringlet/comm/environment.h"
 #include "ringlet/comm/launcher/signals.h"
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/io/atomic_folder.h"
@@ -268,7 +267,7 @@ void save_trained(const KeptTraining& training, const comm::Group& group,
   if (losses.classifier) save_head(*losses.classifier, output / "model");
   if (first)
     draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
-  if (comm::Environment::read().elastic()) group.barrier();
+  if (group.options().elastic) group.barrier();
 }
 
 /// `goes_on`: in a later world than the first.
