@@ -164,7 +164,12 @@ TrainingResult Trainer::train() {
     throw;
   } catch (const Error&) {
     const comm::Group& group = job_->group;
-    if (group.size() > 1 && group.store().raised()) job_->left = run.snapshot();
+    if (group.size() > 1 && group.store().raised()) {
+      try {
+        job_->left = run.snapshot();
+      } catch (const std::exception&) {  // the peer's end is the cause; others may have a snapshot
+      }
+    }
     throw;
   }
 }

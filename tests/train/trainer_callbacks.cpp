@@ -2,6 +2,7 @@
 
 #include "../device.h"
 #include "../files.h"
+#include "../message.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/report/progress.h"
@@ -121,6 +122,27 @@ TEST_CASE_FIXTURE(CallbackFixture,
   CHECK_THROWS_WITH_AS(
       trainer.train(),
       "[trainer] two callbacks keep a count steps (training step 2, saving a checkpoint)", Error);
+}
+
+TEST_CASE("the end of a peer is the error, also if a callback's state fails then" *
+          doctest::test_suite("host")) {
+  std::string error;
+  const auto rank_main = [&](const comm::Group& group) {
+    const auto loss = words::loss(2);
+    Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(),
+                    {.per_device_train_batch_size = 4, .strategy = Strategy::ddp}, group);
+    const bool ends = group.rank() == 1;
+    trainer.add_callback(
+        {.on_step_end = [&](const StepReport&) { RINGLET_CHECK(!ends, "has its reasons"); },
+         .state =
+             [] {
+               return CallbackState{{"left", -1}};
+             }});
+    if (ends) trainer.train();
+    error = message_of([&] { trainer.train(); });
+  };
+  CHECK_THROWS_AS(comm::launch(rank_main, 2, {.ranks = comm::Ranks::threads}), Error);
+  CHECK_MESSAGE(error.find("rank 1: has its reasons") == 0, error);
 }
 
 TEST_CASE("the header has the figures of Hugging Face's") {
