@@ -224,12 +224,13 @@ class Run {
   void form() {
     std::string ranks;
     int left = 0;
-    bool complete = true;
+    bool complete = true, back = false;
     for (const LocalRank& rank : ranks_) {
       if (rank.exit_code || rank.rank == newcomer_) continue;
       if (store().joined(rank.rank)) {
         ranks += str(rank.rank, ' ');
         ++left;
+        back = back || rank.rank == joining_;
       } else {
         complete = false;
         if (Clock::now() >= form_by_) rank.process.signal(SIGKILL);
@@ -240,8 +241,9 @@ class Run {
     const bool restarts = !cause.empty();
     if (left < options_.min_ranks || (restarts && restarts_ == options_.max_restarts))
       return fail(*forming_);
-    err_ << "ringlet: " << (restarts ? cause : "a killed rank is back") << "; going on with "
-         << left << " of " << ranks_.size() << " ranks";
+    err_ << "ringlet: " << cause << (back && !restarts ? "a killed rank is back" : "")
+         << (back || restarts ? "; " : "") << "going on with " << left << " of " << ranks_.size()
+         << " ranks";
     if (restarts) err_ << ", restart " << ++restarts_ << " of " << options_.max_restarts;
     err_ << std::endl;
     forming_.reset();
@@ -300,7 +302,7 @@ class Run {
   void use_waiting() {
     stores_.push_back(std::move(*waiting_));
     waiting_.reset();
-    newcomer_.reset();
+    joining_ = std::exchange(newcomer_, {});
   }
 
   void hurry() {
@@ -324,7 +326,8 @@ class Run {
   std::list<LocalRank> ranks_;
   std::optional<Failure> forming_;  // the end of the last world, until the next one is complete
   std::deque<int> lost_;            // killed ranks that have not been started anew
-  std::optional<int> newcomer_;     // the rank that was, until its world is formed
+  std::optional<int> newcomer_;     // the rank that was, until the others come to its store
+  std::optional<int> joining_;      // the rank that they met there, if it had not ended
   std::optional<JobStore> waiting_;
   Deadline form_by_{};
   std::optional<Failure> failure_;
