@@ -156,6 +156,7 @@ void Trainer::stop(bool save) {
 
 TrainingResult Trainer::train() {
   job_->stopped = job_->save_at_stop = false;
+  job_->left.reset();
   TrainingRun run(*job_);
   try {
     return run();
@@ -164,7 +165,7 @@ TrainingResult Trainer::train() {
     throw;
   } catch (const Error&) {
     const comm::Group& group = job_->group;
-    if (group.size() > 1 && group.store().raised()) {
+    if (!job_->left && group.size() > 1 && group.store().raised()) {
       try {
         job_->left = run.snapshot();
       } catch (const std::exception&) {  // the peer's end is the cause; others may have a snapshot

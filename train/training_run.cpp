@@ -104,17 +104,20 @@ TrainingResult TrainingRun::operator()() {
   static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
   use_graphs();
   copy_shard();
-  audit();
+  const bool trained = ending_ == StepEnding::trained;  // in an earlier world
+  if (!trained) audit();
   result_.audit_seconds = 0;  // from here on it is a share of the steps' time
   call(&TrainerCallback::on_train_begin, arguments_);
   note_idle_stages();
   agree_to_stop();  // as callbacks' loaded counts may request
-  if (ending_ != StepEnding::done)
+  if (ending_ < StepEnding::done)
     end_step({state_.step, state_.position.step == 0, state_.step == total()});
-  while (state_.step < total() && !stopped()) step();
+  while (!trained && state_.step < total() && !stopped()) step();
   if (in_epoch_) end_epoch(state_.position.epoch + 1);
   agree_to_stop();  // requests since the last step's
+  if (trained) job_.save_at_stop = false;
   if (job_.save_at_stop && saved_ != state_.step) save();
+  ending_ = StepEnding::trained;
   if (job_.group.size() > 1 && job_.group.options().elastic) job_.left = snapshot();
   if (arguments_.load_best_model_at_end) load_best();
   optimizer_->swap_ema();

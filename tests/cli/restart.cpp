@@ -215,17 +215,19 @@ TEST_CASE("a rank killed while it saves the model: another saves it, and trains 
   const TemporaryFolder folder;
   const fs::path undisturbed = folder / "undisturbed", output = folder / "killed";
   const auto training = [](const fs::path& to) {
-    return short_training(to, kSaveSteps, "--strategy ddp --ema-decay 0.9");
+    return short_training(to, kSaveSteps, "--strategy ddp --ema-decay 0.9 --audit-steps 2");
   };
   REQUIRE_EQ(run(training(undisturbed) + str("--devices 2")).code, 0);
   fs::create_directory(output);
   const fs::path go = folder / "go";
   Background job(waiting(str("-n 2 --max-restarts 1 --min-ranks 1"), go) + training(output));
   const pid_t rank = pid_of_rank(job, 0);
-  {
-    const OnRename metrics(output, rank, SIGSTOP);
+  for (const char* file : {"metrics.jsonl", "audit.jsonl"}) {
+    const OnRename created(output, rank, SIGSTOP);
     ringlet::write_file(go, "");
+    ::kill(rank, SIGCONT);
     REQUIRE(Background::until([&] { return is_stopped(rank); }));
+    REQUIRE(fs::exists(output / file));
   }
   const OnRename model(output, rank, SIGKILL);
   ::kill(rank, SIGCONT);
@@ -234,6 +236,8 @@ TEST_CASE("a rank killed while it saves the model: another saves it, and trains 
   CHECK(contains(job.out(), str("[1] ", kSaveSteps, " steps, mean loss ")));
   CHECK(contains(job.out(), "none left to train"));
   CHECK((weights_in(output) == weights_in(undisturbed)));
+  const Outcome audited = run("audit " + output.string());
+  CHECK_MESSAGE(audited.code == 0, audited.err);
 }
 
 TEST_CASE("a killed rank comes back into the running job and changes no bit") {

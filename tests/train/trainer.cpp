@@ -437,6 +437,34 @@ TEST_CASE("with ema_decay evaluations and the end of a run have the average") {
   CHECK_THROWS_WITH_AS(run(resumed), doctest::Contains("ema_decay 0.9, now 0.8"), InputError);
 }
 
+TEST_CASE("a training that ended in one world is not trained again in the next" *
+          doctest::test_suite("host")) {
+  const TemporaryFolder folder;
+  const auto rank_main = [&](const comm::Group& group) {
+    const auto loss = words::loss(2);
+    std::optional<Snapshot> left;
+    std::vector<float> weights;
+    for (const bool again : {false, true}) {
+      Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(),
+                      {.output_dir = folder / "out",
+                       .per_device_train_batch_size = 4,
+                       .ema_decay = 0.5,
+                       .strategy = Strategy::ddp,
+                       .save_strategy = SaveStrategy::no,
+                       .audit_steps = 1},
+                      group);
+      trainer.add_callback({.on_step_end = [&](const StepReport&) { trainer.stop(); }});
+      trainer.set_snapshot(std::exchange(left, {}));
+      RINGLET_CHECK_EQ(trainer.train().steps, 1, "steps");
+      left = trainer.take_snapshot();
+      const std::vector<float> now = loss->weight.tensor().to_vector();
+      RINGLET_CHECK(!again || now == weights, "the average changed places again");
+      weights = now;
+    }
+  };
+  comm::launch(rank_main, 2, {.ranks = comm::Ranks::threads, .group = {.elastic = true}});
+}
+
 TEST_CASE("paths that cannot be written to are InputError that names them") {
   const auto loss = words::loss(2);
   const auto refused = [&](const std::filesystem::path& output, const std::string& line) {

@@ -13,8 +13,9 @@
 
 namespace ringlet::train {
 
-/// The parts of a step after its update, in this order: done again from here if not completed.
-enum class StepEnding : std::uint8_t { evaluation, saving, done };
+/// The parts of a step after its update, in this order: done again from here if not completed. From
+/// `trained` on, after the last step, the module may have the best weights or the average.
+enum class StepEnding : std::uint8_t { evaluation, saving, done, trained };
 
 /// Under TrainingArguments::redundancy: this rank's shard after an update, and that of rank
 /// `index` - 1, or of the last one if `index` is 0.
