@@ -38,7 +38,7 @@ struct Membership {
   Membership subgroup(const std::vector<int>& ranks, const std::string& its_id) const;
   /// Calls on_note on one rank of the group, the first one with this topic.
   void note(const std::string& topic, const std::string& line) const;
-  /// For ranks of one process whose kernels wait for each other: notes a setting that they need.
+  /// For kernels of one process that wait for each other: notes a setting that they need.
   void note_lazy_loading() const;
   std::string key(const std::string& what) const { return id + "/" + what; }
   /// The value of a key that another rank sets. Throws when the alarm is raised or after the
