@@ -16,7 +16,8 @@ inline constexpr const char* kNotice =
     "emulated GPU: kernels run on the CPU; times are no measurements";
 
 struct Settings {
-  /// Chooses the order of warps, blocks and streams; 0 is program order.
+  /// Chooses the order of warps, blocks and streams. 0 is program order; with several GPUs long
+  /// launches then go on beside others, which they may wait for.
   std::uint64_t seed = 1;
   int devices = 1;
   bool peer_access = true;

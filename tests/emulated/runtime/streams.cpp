@@ -12,6 +12,8 @@ namespace ringlet::emulated {
 namespace {
 
 constexpr std::size_t kMostPending = 4096;
+// Emulated nanoseconds that a call goes on in program order, with several GPUs.
+constexpr std::uint64_t kMostAtOnce = 64 * kSlice;
 
 std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
@@ -137,8 +139,10 @@ cudaError_t Streams::host_has_seen(const StreamClock& clock) {
 
 void Streams::go_on() {
   if (settings().seed == 0) {
-    while (step()) {
-    }
+    // A launch may wait for one of another GPU, which the host has yet to make.
+    const bool waits = settings().devices > 1;
+    for (const auto begin = nanoseconds_; !waits || nanoseconds_ - begin < kMostAtOnce;)
+      if (!step()) break;
   } else if (pending() > kMostPending || random_() % 8 == 0) {
     step();
   }

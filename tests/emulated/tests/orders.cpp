@@ -185,6 +185,28 @@ TEST_CASE("the host waits before it changes what a copy reads") {
   }
 }
 
+TEST_CASE("in program order a launch may wait for a later one of another GPU") {
+  const Settings before = settings();
+  configure({.seed = 0, .devices = 2});
+  // It gives up after a million looks.
+  static const auto* const waiter = new LaunchedKernel(
+      "mov.u32 %r2, 0;\nagain:\nadd.u32 %r2, %r2, 1;\nsetp.gt.u32 %p1, %r2, 1000000;\n"
+      "@%p1 bra end;\nld.acquire.sys.global.u32 %r1, [%base];\nsetp.eq.u32 %p1, %r1, 0;\n"
+      "@%p1 bra again;\nend:\nst.global.u32 [%base+4], %r1;");
+  static const auto* const signal = new LaunchedKernel("st.release.sys.global.u32 [%base], 1;");
+  Streams3 on;
+  waiter->launch(on.device, on.streams[0]);
+  cudaSetDevice(1);
+  cudaDeviceEnablePeerAccess(0, 0);
+  signal->launch(on.device, nullptr);
+  cudaSetDevice(0);
+  cudaMemcpyAsync(on.pinned, static_cast<int*>(on.device) + 1, 4, cudaMemcpyDeviceToHost,
+                  on.streams[0]);
+  CHECK(!on.fails());
+  CHECK(*static_cast<const int*>(on.pinned) == 1);
+  configure(before);
+}
+
 // Else the clocks of an all-reduce would grow with each launch.
 TEST_CASE("an acquire leaves out blocks of operations that happened before the launch") {
   BlockClock released, acquired;
