@@ -1,7 +1,7 @@
 #!/bin/bash
 # Prints a lesson of the course with its page of docs/lessons.md, builds what it needs and runs it:
 #   scripts/course.sh 09                    lesson 9
-#   scripts/course.sh 09 --device cuda      on a GPU; the arguments after the number are the program's
+#   scripts/course.sh 09 --device cuda      on a GPU
 # Exercises of a lesson:
 #   scripts/course.sh 09 --start            writes course/09.cpp, with gaps to fill in
 #   scripts/course.sh 09 --check            compiles it and says what is wrong
@@ -25,6 +25,10 @@ if [[ $lesson != --html ]] && ! [[ $lesson =~ ^[0-9][0-9]$ && -f ${files[0]} ]];
   exit 2
 fi
 shift
+if [[ $lesson != --html && ! ${1:-} =~ ^(--start|--check|--solution|--device(=.*)?)?$ ]]; then
+  echo "course.sh: expected --start, --check, --solution or --device, found '$1'" >&2
+  exit 2
+fi
 own=("${1:-}")  # the arguments that are not a program's
 [[ $lesson != --html ]] || own=()
 if [[ $lesson${1:-} =~ --(start|check|solution|html) ]] && [ $# -gt ${#own[@]} ]; then

@@ -26,7 +26,8 @@ TEST_CASE("make-data refuses folders that are not empty or cannot be written") {
   const TemporaryFolder folder;
   ringlet::write_file(folder / "precious", "");
   const std::string path = folder.path().string();
-  check_refused(str("make-data ", path), "FOLDER " + path + ": the folder is not empty");
+  check_refused(str("make-data ", path),
+                "FOLDER " + path + ": the folder is not empty; remove it, or name another");
   check_refused(str("make-data ", path + "/precious/data"),
                 "FOLDER " + path + "/precious/data: " + path + "/precious is no folder");
   CHECK_EQ(run("make-data /proc/data").code, 2);

@@ -29,6 +29,10 @@ TEST_CASE("unknown options and commands name the nearest one") {
                 "unknown option '--colour'; ringlet info --help lists what there is");
   check_refused("train --model tiny --batch 4 --batch 8",
                 "--batch: given 2 times, perhaps by another of its names; expected one value");
+  for (const char* name : {"--learning-rate", "--learning_rate"})
+    check_refused(str("train ", name, " 2e-5"),
+                  str("unknown option '", name, "'; did you mean --lr?"));
+  check_refused("train --max-steps", "--max-steps: expected a value");
   check_refused("info twice", "unknown argument 'twice'; ringlet info --help lists what there is");
   check_refused(run({}), "expected a command; ringlet --help lists them");
 }

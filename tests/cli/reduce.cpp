@@ -52,7 +52,8 @@ TEST_CASE("a reduced folder gives the embeddings projected by hand") {
   const ringlet::Tensor projected =
       ringlet::matmul(whole.to(ringlet::DType::f64), found.components, {.trans_b = true});
   ringlet::check_close(encoded_by(output), projected, 2e-6);
-  check_refused(run(command), "--output " + output + ": the folder is not empty");
+  check_refused(run(command),
+                "--output " + output + ": the folder is not empty; remove it, or name another");
 
   const std::string white = (folder / "white").string();
   const auto summary =

@@ -217,7 +217,8 @@ TEST_CASE("a run that ended before its first checkpoint is started again in its 
       run(tiny_training(output, 4000, "--save-steps 4000"),
           {.signal = SIGKILL, .when = [&] { return fs::exists(output / "metrics.jsonl"); }});
   CHECK_EQ(killed.code, 1000 + SIGKILL);
-  const std::string refusal = "--output " + output.string() + ": the folder is not empty";
+  const std::string refusal =
+      "--output " + output.string() + ": the folder is not empty; remove it, or name another";
   for (const char* foreign : {"notes.txt", "model", "checkpoint-5", "metrics.jsonl.old"}) {
     ringlet::write_file(output / foreign, "");
     check_refused(run(only_steps(output, 2)), refusal);

@@ -53,6 +53,11 @@ class Course(unittest.TestCase):
             done = course(*wrong)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertEqual(done.stderr, f"course.sh: expected no argument after {wrong[-2]}, found 'x'\n")
+        for wrong in ("check", "--strat", "-h"):
+            done = course("09", wrong)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr,
+                             f"course.sh: expected --start, --check, --solution or --device, found '{wrong}'\n")
 
     def test_an_exercise_is_written_checked_and_solved(self):
         mine = ROOT / "course/09.cpp"

@@ -28,8 +28,17 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+/// The option of a name in TrainingArguments, with any dashes: "--learning-rate". Null if none.
+const Option* of_setting(const Command& command, std::string name) {
+  std::ranges::replace(name, '-', '_');
+  name.erase(0, name.find_first_not_of('_'));
+  const auto found = std::ranges::find(command.options, name, &Option::setting);
+  return name.empty() || found == command.options.end() ? nullptr : &*found;
+}
+
 /// The unknown argument, with the option or subcommand that was perhaps meant.
-std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
+std::string describe_unknown(const CLI::App& app, const Command& command,
+                             const std::string& unknown) {
   std::vector<std::string> known;
   if (is_option(unknown)) {
     for (const std::string& name : option_names(app)) known.push_back("--" + name);
@@ -38,17 +47,22 @@ std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
       known.push_back(subcommand->get_name());
   }
   const std::string name = unknown.substr(0, unknown.find('='));
-  const std::vector<std::string> near = nearest(name, known);
+  const Option* const setting = is_option(name) ? of_setting(command, name) : nullptr;
+  const std::vector<std::string> near =
+      setting ? std::vector{setting->name()} : nearest(name, known);
   const char* what = is_option(name) ? "option" : known.empty() ? "argument" : "command";
   return fmt::format("unknown {} '{}'{}", what, name,
                      near.empty() ? fmt::format("; {} --help lists what there is", full_name(app))
                                   : fmt::format("; did you mean {}?", near.front()));
 }
 
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+std::string usage_error(const CLI::App& app, const Command& program, const CLI::ParseError& error) {
   std::vector<const CLI::App*> commands{&app};  // each after the first is a subcommand of the last
-  while (!commands.back()->get_subcommands().empty())
+  const Command* last = &program;
+  while (!commands.back()->get_subcommands().empty()) {
     commands.push_back(commands.back()->get_subcommands().front());
+    last = &*std::ranges::find(last->commands, commands.back()->get_name(), &Command::name);
+  }
   const CLI::App& command = *commands.back();
   std::reverse(commands.begin(), commands.end());
   // A misspelt option leaves the one that was meant missing: the spelling is the better news. After
@@ -59,7 +73,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     const bool lacks_command = parsed == &command && parsed->get_require_subcommand_min() > 0;
     const auto option = std::ranges::find_if(unknown, is_option);
     const bool is_command = lacks_command || option == unknown.end();
-    return describe_unknown(*parsed, is_command ? unknown.front() : *option);
+    return describe_unknown(*parsed, *last, is_command ? unknown.front() : *option);
   }
   for (const CLI::Option* option : command.get_options())
     if (option->get_expected_max() == 1 && option->count() > 1)
@@ -67,7 +81,9 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
                          option->get_name(), option->count());
   if (command.get_require_subcommand_min() > 0)
     return fmt::format("expected a command; {} --help lists them", full_name(command));
-  return error.what();
+  const std::string text = error.what();  // "--model: 1 required TEXT missing"
+  if (text.ends_with(" missing")) return text.substr(0, text.find(':')) + ": expected a value";
+  return text;
 }
 
 /// A line `name = value` of a file of options.
@@ -126,7 +142,9 @@ void apply_file(const std::string& file, Command& command, CLI::App& app) {
     if (option == command.options.end()) {
       std::vector<std::string> known = option_names(app);
       std::erase(known, "config");  // no file names another
-      const std::vector<std::string> near = nearest(setting.name, known);
+      std::vector<std::string> near = nearest(setting.name, known);
+      if (const Option* meant = of_setting(command, setting.name))
+        near.insert(near.begin(), meant->name().substr(2));
       fail_input(place, "unknown option ", quote(setting.name),
                  near.empty() ? "" : "; did you mean " + near.front() + "?");
     }
@@ -231,7 +249,7 @@ bool parse(Command& program, int argc, const char* const* argv) {
     app.exit(answered);
     return false;
   } catch (const CLI::ParseError& error) {
-    fail_input(usage_error(app, error));
+    fail_input(usage_error(app, program, error));
   }
   const CLI::App* parsed = &app;
   Command* command = &program;

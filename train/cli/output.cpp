@@ -64,7 +64,8 @@ void check_new_folder(std::string_view option, const fs::path& folder) {
   if (fs::is_directory(folder, error))
     for (const fs::path& path : list_folder(folder))
       if (!path.filename().string().starts_with(kOwnPrefix))
-        fail_input(option, ' ', folder.string(), ": the folder is not empty");
+        fail_input(option, ' ', folder.string(),
+                   ": the folder is not empty; remove it, or name another");
   check_writable_folder(option, folder);
 }
 

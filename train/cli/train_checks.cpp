@@ -68,7 +68,8 @@ void check_free_folder(const fs::path& output) {
     if (!name.starts_with('.') && name != train::kMetrics && name != train::kAudit &&
         !name.starts_with(str(train::kMetrics, ".tmp.")) && name != "eval" &&
         !name.starts_with(train::kEventFile))
-      fail_input("--output ", output.string(), ": the folder is not empty");
+      fail_input("--output ", output.string(),
+                 ": the folder is not empty; remove it, or name another");
   }
   fmt::print(stderr, "{}: a run that ended before its first checkpoint is started again\n",
              output.string());

@@ -246,7 +246,8 @@ KeptTraining begin_training(TrainPlan plan, const comm::Group& group,
     if (group.rank() == 0)
       fmt::print(stderr, "{}going on from {}\n",
                  no_shards ? "--redundancy 1: no update has all its shards on these ranks; " : "",
-                 latest ? latest->filename().string() : "the start");
+                 latest ? latest->filename().string()
+                        : "the start: there is no checkpoint (--save-steps)");
   }
   kept.reset();
   return new_training(std::move(plan), group);

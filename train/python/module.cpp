@@ -13,6 +13,7 @@ void add_errors(py::module_& module) {
   static const py::handle error = py::register_exception<Error>(module, "Error");
   const py::tuple bases = py::make_tuple(error, py::handle(PyExc_ValueError));
   py::register_exception<InputError>(module, "InputError", bases);
+  for (const char* name : {"Error", "InputError"}) module.attr(name).attr("__module__") = "ringlet";
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       std::rethrow_exception(thrown);
