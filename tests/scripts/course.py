@@ -13,7 +13,7 @@ def course(*arguments):
 
 class Course(unittest.TestCase):
     def test_a_lesson_is_printed_built_and_run(self):
-        done = course("02", "--duration")
+        done = course("02", "--device=cpu")
         self.assertEqual(done.returncode, 0, done.stderr)
         source = (ROOT / "tests/tutorial/02_gradient.cpp").read_text()
         page, code, ran = done.stdout.partition(source)
@@ -21,9 +21,11 @@ class Course(unittest.TestCase):
         self.assertRegex(page, r"^## 02 Gradients\n[\s\S]*\*\*Look at\*\*")
         self.assertNotIn("## 03", page)
         self.assertRegex(ran, r"digraph \{\n")
-        self.assertRegex(ran, r"s: 02 gradient")  # --duration reaches the program
         self.assertNotIn("doctest", ran)
         self.assertNotIn("test cases", ran)
+        wrong = course("02", "--device", "nowhere")  # reaches the program
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("unknown device 'nowhere'", wrong.stdout + wrong.stderr)
 
     def test_the_page_has_every_lesson_and_no_other_file(self):
         written = ROOT / "course/index.html"
