@@ -282,10 +282,9 @@ TEST_CASE("gloo's own collectives with two sizes end with an error") {
 }
 
 TEST_CASE("ranks of one host take no address from the environment") {
-  if (!has_gloo()) return;
   with_environment({{"MASTER_ADDR", "no.such.host.invalid"}}, [] {
-    launch([](const Group& group) { group.barrier(); }, 2,
-           processes({.transport = TransportKind::gloo}));
+    CHECK_NOTHROW(launch([](const Group& group) { group.barrier(); }, 2,
+                         processes({.transport = TransportKind::gloo})));
   });
 }
 #endif
