@@ -41,7 +41,7 @@ void BertNormalizer::normalize_ascii(char c, std::string& out) const {
 /// decompose, so the text between two of them can be normalized alone.
 std::size_t BertNormalizer::normalize_run(std::string_view text, std::size_t position,
                                           std::string& out) const {
-  std::u32string run;
+  std::string run;
   while (position < text.size()) {
     std::size_t after = position;
     const char32_t c = unicode::next(text, after);
@@ -50,28 +50,25 @@ std::size_t BertNormalizer::normalize_run(std::string_view text, std::size_t pos
     position = after;
     if (dropped) continue;
     if (clean_text && unicode::is_whitespace(c)) {
-      run.push_back(U' ');
-    } else if (handle_chinese_chars && unicode::is_cjk(c)) {
-      run.append({U' ', c, U' '});
+      run += ' ';
+    } else if (c == unicode::kNotDecomposed) {
+      flush(run, out);
+      unicode::append(c, out);
     } else {
-      run.push_back(c);
+      const bool apart = handle_chinese_chars && unicode::is_cjk(c);
+      if (apart) run += ' ';
+      unicode::append(c, run);
+      if (apart) run += ' ';
     }
   }
   flush(run, out);
   return position;
 }
 
-void BertNormalizer::flush(std::u32string& run, std::string& out) const {
-  if (strip_accents) {
-    std::u32string decomposed;
-    for (const char32_t c : run) unicode::append_decomposed(c, decomposed);
-    unicode::order_combining(decomposed);
-    std::erase_if(decomposed, unicode::is_nonspacing_mark);
-    run.swap(decomposed);
-  }
-  for (const char32_t c : run) {
-    lowercase ? unicode::append_lower(c, out) : unicode::append(c, out);
-  }
+void BertNormalizer::flush(std::string& run, std::string& out) const {
+  if (strip_accents) run = unicode::without_accents(run);
+  out += lowercase ? unicode::lower(run) : run;
+  run.clear();
 }
 
 void Strip::normalize(std::string_view text, std::string& out) const {

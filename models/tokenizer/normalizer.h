@@ -50,7 +50,7 @@ struct BertNormalizer {
  private:
   void normalize_ascii(char c, std::string& out) const;
   std::size_t normalize_run(std::string_view text, std::size_t position, std::string& out) const;
-  void flush(std::u32string& run, std::string& out) const;
+  void flush(std::string& run, std::string& out) const;
 };
 
 /// Removes white space at the beginning, the end or both.

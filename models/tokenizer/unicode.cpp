@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/unicode_ranges.h"
 
 namespace ringlet::models::unicode {
@@ -22,10 +24,6 @@ bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 /// A code point of the same class for grapheme clusters, in every release of utf8proc.
 utf8proc_int32_t cluster_class(char32_t c) {
   return contains(kMoreExtenders, c) ? 0x300 : static_cast<utf8proc_int32_t>(c);
-}
-
-int combining_class(char32_t c) {
-  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
 }
 
 }  // namespace
@@ -123,8 +121,6 @@ bool is_punctuation(char32_t c) {
          (c >= 0x7B && c <= 0x7E);
 }
 
-bool is_nonspacing_mark(char32_t c) { return c >= 0x300 && contains(kNonspacingMark, c); }
-
 bool is_control(char32_t c) {
   if (c < 0x80) return (c < 0x20 || c == 0x7F) && c != '\t' && c != '\n' && c != '\r';
   return contains(kOther, c);
@@ -169,44 +165,31 @@ bool is_word(char32_t c) {
   }
 }
 
-void append_decomposed(char32_t c, std::u32string& out) {
-  if (c == 0x11938) {  // Unicode 13; the published definition decomposes by Unicode 12
-    out.push_back(c);
-    return;
-  }
-  constexpr utf8proc_ssize_t kLongest = 16;  // canonical decompositions have at most four
-  utf8proc_int32_t parts[kLongest];
-  int boundary = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, kLongest,
-                                             UTF8PROC_DECOMPOSE, &boundary);
-  if (count <= 0 || count > kLongest) {
-    out.push_back(c);
-    return;
-  }
-  for (utf8proc_ssize_t i = 0; i < count; ++i) out.push_back(static_cast<char32_t>(parts[i]));
+std::string without_accents(std::string_view text) {
+  std::vector<utf8proc_int32_t> parts(2 * text.size());  // no character has more than 2 per byte
+  const auto count =
+      utf8proc_decompose(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                         static_cast<utf8proc_ssize_t>(text.size()), parts.data(),
+                         static_cast<utf8proc_ssize_t>(parts.size()), UTF8PROC_DECOMPOSE);
+  RINGLET_CHECK(count >= 0, "[without_accents] ", utf8proc_errmsg(count));
+  parts.resize(static_cast<std::size_t>(count));
+  std::string out;
+  for (const utf8proc_int32_t part : parts)
+    if (const auto c = static_cast<char32_t>(part); c < 0x300 || !contains(kNonspacingMark, c))
+      append(c, out);
+  return out;
 }
 
-void order_combining(std::u32string& text) {
-  for (auto first = text.begin(); first != text.end();) {
-    if (combining_class(*first) == 0) {
-      ++first;
-      continue;
-    }
-    const auto last =
-        std::find_if(first, text.end(), [](char32_t c) { return combining_class(c) == 0; });
-    std::stable_sort(first, last, [](char32_t a, char32_t b) {
-      return combining_class(a) < combining_class(b);
-    });
-    first = last;
+std::string lower(std::string_view text) {
+  std::string out;
+  for (std::size_t position = 0; position < text.size();) {
+    const char32_t c = next(text, position);
+    if (c == 0x130)
+      out += "i\xCC\x87";  // the dot above remains a separate mark
+    else
+      append(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
   }
-}
-
-void append_lower(char32_t c, std::string& out) {
-  if (c == 0x130) {
-    out += "i\xCC\x87";  // the dot above remains a separate mark
-    return;
-  }
-  append(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
+  return out;
 }
 
 }  // namespace ringlet::models::unicode

@@ -31,8 +31,6 @@ std::size_t skip_whitespace(std::string_view text, std::size_t position);
 std::size_t skip_whitespace_before(std::string_view text, std::size_t position);
 /// ASCII that is neither letter, digit, space nor control; elsewhere the categories P*.
 bool is_punctuation(char32_t c);
-/// Category Mn, most of the combining accents.
-bool is_nonspacing_mark(char32_t c);
 /// Control, format and private use (Cc, Cf, Co) without tab, line feed and carriage return.
 bool is_control(char32_t c);
 /// The CJK ideographs that BERT separates, including compatibility forms.
@@ -45,11 +43,12 @@ bool is_number(char32_t c);
 /// Technical Standard 18.
 bool is_word(char32_t c);
 
-/// Appends the canonical decomposition (NFD) of one code point, not yet in canonical order.
-void append_decomposed(char32_t c, std::u32string& out);
-/// Puts runs of combining characters into canonical order.
-void order_combining(std::u32string& text);
-/// Appends the lower case of one code point; U+0130 gives two.
-void append_lower(char32_t c, std::string& out);
+/// This one has a decomposition since Unicode 13; published vocabularies use those of Unicode 12.
+inline constexpr char32_t kNotDecomposed = 0x11938;
+/// The canonical decomposition (NFD) of `text`, which is valid and without kNotDecomposed, without
+/// category Mn, most of the combining accents.
+std::string without_accents(std::string_view text);
+/// Valid text in lower case, one code point at a time; U+0130 gives two.
+std::string lower(std::string_view text);
 
 }  // namespace ringlet::models::unicode
