@@ -42,11 +42,9 @@ SentenceConfig read_sentence_config(const std::filesystem::path& folder, Notes& 
   if (!path_exists(path)) return config;
   const JsonNode j(path, &notes);
   const std::string& source = j.source();
-  if (j.has("prompts")) {
-    const JsonNode prompts = j.at("prompts").object();
-    for (const auto& [name, text] : prompts.value().items())
-      config.prompts[name] = prompts.get_or(name, "");
-  }
+  if (j.has("prompts"))
+    for (const auto& [name, text] : j.at("prompts").members())
+      config.prompts[name] = text.value().is_null() ? "" : text.text();
   config.similarity_fn_name = j.get_or("similarity_fn_name", config.similarity_fn_name);
   check_similarity_fn_name(config.similarity_fn_name, source + ": ");
   if (j.has("default_prompt_name")) {

@@ -145,7 +145,6 @@ void save_weights(const fs::path& folder, const nn::Module& module) {
       entries.push_back({name, parameter.dtype(), nn::whole_shape(parameter)});
     writer.emplace(folder / "model.safetensors", entries);
   }
-  // One dtype: the writer keeps the order.
   for (const auto& [name, parameter] : parameters) {
     Tensor value = whole(parameter);
     for (const nn::Lora* adapter : adapters) {
@@ -155,7 +154,7 @@ void save_weights(const fs::path& folder, const nn::Module& module) {
       const Tensor whole_a = whole(a).clone();
       value = adapter->merged(weight, whole_a, whole(b));
     }
-    if (writer) writer->write(name, value);
+    if (writer) writer->write(name, 0, value);
   }
   if (writer) writer->commit();
 }

@@ -70,8 +70,8 @@ void check_config(const JsonNode& config) {
 
 double alpha_of(const JsonNode& config, const std::string& layer) {
   if (config.has("alpha_pattern"))
-    for (const auto& [pattern, alpha] : config.at("alpha_pattern").object().value().items())
-      if (names_layer(pattern, layer)) return config.at("alpha_pattern").at(pattern).number();
+    for (const auto& [pattern, alpha] : config.at("alpha_pattern").members())
+      if (names_layer(pattern, layer)) return alpha.number();
   return config.at("lora_alpha").number();
 }
 

@@ -49,6 +49,8 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
+  /// For writes at positions, instead of write().
+  int descriptor() const { return fd_; }
   /// Bytes written so far.
   std::size_t size() const { return nbytes_; }
   /// Writes all bytes to the disk; a full disk is reported here at the latest. Files that belong

@@ -38,12 +38,31 @@ bool JsonNode::has(std::string_view key) const {
 JsonNode JsonNode::at(std::string_view key) const {
   const Json* member = find(key);
   if (!member) fail_input(name(), ": expected the key ", quote(key));
-  return {document_, *member, where_.empty() ? shown(key) : where_ + "." + shown(key)};
+  return this->member(key, *member);
 }
 
 JsonNode JsonNode::at(std::size_t i) const {
   if (i >= array().size()) expected(str("more than ", i, " values"));
   return {document_, value_->at(i), str(where_, "[", i, "]")};
+}
+
+std::vector<JsonNode> JsonNode::elements() const {
+  std::vector<JsonNode> all;
+  for (std::size_t i = 0; i < array().size(); ++i) all.push_back(at(i));
+  return all;
+}
+
+std::vector<std::pair<std::string, JsonNode>> JsonNode::members() const {
+  std::vector<std::pair<std::string, JsonNode>> all;
+  for (const auto& [key, value] : object().value_->items()) {
+    document_->used.insert(&value);
+    all.emplace_back(key, member(key, value));
+  }
+  return all;
+}
+
+JsonNode JsonNode::member(std::string_view key, const Json& value) const {
+  return {document_, value, where_.empty() ? shown(key) : where_ + "." + shown(key)};
 }
 
 const JsonNode& JsonNode::object() const {

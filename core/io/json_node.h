@@ -40,6 +40,9 @@ class JsonNode {
   JsonNode at(std::string_view key) const;
   JsonNode at(std::size_t i) const;
   std::size_t size() const { return value_->size(); }
+  /// The values of a list, and the members of an object.
+  std::vector<JsonNode> elements() const;
+  std::vector<std::pair<std::string, JsonNode>> members() const;
 
   const JsonNode& object() const;
   const JsonNode& array() const;
@@ -78,6 +81,7 @@ class JsonNode {
       : document_(std::move(document)), value_(&value), where_(std::move(where)) {}
   /// Null if there is no such key.
   const Json* find(std::string_view key) const;
+  JsonNode member(std::string_view key, const Json& value) const;
   Notes unused() const;
 
   std::shared_ptr<Document> document_;

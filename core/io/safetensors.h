@@ -19,6 +19,7 @@
 namespace ringlet {
 
 class AtomicFile;
+class JsonNode;
 
 /// Free text of the header, name to value.
 using SafeTensorsMetadata = std::map<std::string, std::string>;
@@ -50,14 +51,15 @@ class SafeTensors {
 
  private:
   struct Entry {
-    std::shared_ptr<Storage> file;  // the mapping, without its header
-    std::size_t begin = 0;          // its offset in `file`, bytes
+    std::shared_ptr<Storage> file;   // the mapping, without its header
+    std::size_t begin = 0, end = 0;  // bytes in `file`
     Shape shape;
     DType dtype = DType::f32;
     std::filesystem::path path;
     std::string refusal;  // why it cannot be read; empty if it can
   };
 
+  static Entry read_entry(const JsonNode& tensor, std::size_t data_bytes);
   void open_file(const std::filesystem::path& path);
   void open_index(const std::filesystem::path& path);
   const Entry& entry(const std::string& name) const;
@@ -68,8 +70,8 @@ class SafeTensors {
   SafeTensorsMetadata metadata_;
 };
 
-/// Writes a file tensor by tensor, so that only one of them has to be in memory. Names, dtypes and
-/// shapes are given first, data follows in `order()`; commit() makes the complete file appear.
+/// Writes a file piece by piece, so that little of it has to be in memory. Names, dtypes and shapes
+/// are given first; they determine the position of every element.
 class SafeTensorsWriter {
  public:
   struct Entry {
@@ -77,41 +79,24 @@ class SafeTensorsWriter {
     DType dtype = DType::f32;
     Shape shape;
   };
+  /// `alone`: commit() makes the complete file appear. Or several processes write one file
+  /// concurrently, with the same entries: one `creates` it with its full length before the others
+  /// `join`. It is then not renamed, but in a folder that appears as a whole (AtomicFolder).
+  enum class Role { alone, creates, joins };
+
+  /// InputError if there is no file to join, it cannot be created, or there is no room for it.
   SafeTensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries,
+                    Role role = Role::alone,
                     const SafeTensorsMetadata& metadata = {{"format", "pt"}});
   ~SafeTensorsWriter();
-
-  /// The order of write(): the given one, but wider elements first so that all are aligned.
-  const std::vector<Entry>& order() const { return entries_; }
-  /// Writes the next tensor, from any device; name, dtype and shape must be those of order().
-  void write(const std::string& name, const Tensor& tensor);
-  /// Throws if tensors are missing.
-  void commit();
-
- private:
-  std::vector<Entry> entries_;
-  std::size_t next_ = 0;
-  std::unique_ptr<AtomicFile> file_;
-};
-
-/// One file that several processes write concurrently, each some elements of its tensors. All give
-/// the same entries, which determine the position of every element. One process creates the file
-/// with its full length before the others open it. Nothing is renamed: the file is in a folder that
-/// appears as a whole (AtomicFolder).
-class SafeTensorsParts {
- public:
-  enum class Role { creates, joins };
-  /// InputError if there is no file to join, it cannot be created, or there is no room for it.
-  SafeTensorsParts(const std::filesystem::path& path, std::vector<SafeTensorsWriter::Entry> entries,
-                   Role role);
-  ~SafeTensorsParts();
-  SafeTensorsParts(const SafeTensorsParts&) = delete;
-  SafeTensorsParts& operator=(const SafeTensorsParts&) = delete;
+  SafeTensorsWriter(const SafeTensorsWriter&) = delete;
+  SafeTensorsWriter& operator=(const SafeTensorsWriter&) = delete;
 
   /// Writes `elements` (n), from any device, to tensor `name` from element `begin` on.
   void write(const std::string& name, std::int64_t begin, const Tensor& elements);
-  /// Syncs this process's writes to the disk.
-  void sync();
+  /// Syncs this process's writes to the disk. Throws if this process is alone and elements are
+  /// missing.
+  void commit();
 
  private:
   struct Place {
@@ -123,6 +108,8 @@ class SafeTensorsParts {
 
   std::filesystem::path path_;
   std::map<std::string, Place> places_;
+  std::int64_t missing_ = 0;          // elements that were not written
+  std::unique_ptr<AtomicFile> file_;  // alone
   int fd_ = -1;
 };
 

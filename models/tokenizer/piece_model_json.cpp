@@ -102,10 +102,9 @@ std::shared_ptr<const PieceModel> read_bpe(const JsonNode& model, Vocabulary voc
     unk = vocabulary.find(model.at("unk_token").text());
     if (unk == Vocabulary::kMissing) model.at("unk_token").expected("a piece of the vocabulary");
   }
-  const JsonNode list = model.at("merges");
   std::vector<Bpe::Merge> merges;
-  for (std::size_t i = 0; i < list.array().size(); ++i)
-    merges.push_back(read_merge(list.at(i), vocabulary, size));
+  for (const JsonNode& merge : model.at("merges").elements())
+    merges.push_back(read_merge(merge, vocabulary, size));
   return std::make_shared<Bpe>(std::move(vocabulary), size, std::move(merges), unk);
 }
 

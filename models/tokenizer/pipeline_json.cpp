@@ -130,8 +130,7 @@ Normalizer read_normalizer(const JsonNode& node) {
     read_step(node, sequence);
     return sequence;
   }
-  const JsonNode steps = node.at("normalizers");
-  for (std::size_t i = 0; i < steps.array().size(); ++i) read_step(steps.at(i), sequence);
+  for (const JsonNode& step : node.at("normalizers").elements()) read_step(step, sequence);
   node.name_unused();
   return sequence;
 }

@@ -32,19 +32,17 @@ AddedToken read_role(const JsonNode& node) {
 
 std::vector<AddedToken> read_tokens(const JsonNode& list) {
   std::vector<AddedToken> tokens;
-  for (std::size_t i = 0; i < list.array().size(); ++i) {
-    tokens.push_back(read_role(list.at(i)));
-  }
+  for (const JsonNode& token : list.elements()) tokens.push_back(read_role(token));
   return tokens;
 }
 
 /// {"103": {"content": "[MASK]", ...}, ...}
 std::vector<AddedToken> read_decoder(const JsonNode& decoder) {
   std::vector<AddedToken> tokens;
-  for (const auto& [key, value] : decoder.object().value().items()) {
-    AddedToken token = read_added_token(decoder.at(key));
+  for (const auto& [key, node] : decoder.members()) {
+    AddedToken token = read_added_token(node);
     const auto id = parse_number<std::int32_t>(key);
-    if (!id || *id < 0) decoder.at(key).expected("an id as the key");
+    if (!id || *id < 0) node.expected("an id as the key");
     token.id = *id;
     tokens.push_back(std::move(token));
   }
@@ -118,14 +116,10 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
 }
 
 std::vector<AddedToken> parse_added_tokens(std::string_view text, const std::string& source) {
-  const JsonNode root(Json::parse(text, source), source);
   std::vector<AddedToken> tokens;
-  for (const auto& [content, id] : root.object().value().items()) {
-    AddedToken token;
-    token.id = static_cast<std::int32_t>(root.at(content).integer(0, kMostIds));
-    token.content = content;
-    tokens.push_back(std::move(token));
-  }
+  for (const auto& [content, id] : JsonNode(Json::parse(text, source), source).members())
+    tokens.push_back(
+        {.id = static_cast<std::int32_t>(id.integer(0, kMostIds)), .content = content});
   std::ranges::stable_sort(tokens, {}, &AddedToken::id);
   return tokens;
 }

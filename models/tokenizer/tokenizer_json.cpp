@@ -27,17 +27,14 @@ Template read_template(const JsonNode& list, const JsonNode& special_tokens,
   using Kind = TemplatePiece::Kind;
   Template pieces;
   std::int64_t count[2] = {0, 0};
-  for (std::size_t i = 0; i < list.array().size(); ++i) {
-    const JsonNode item = list.at(i);
+  for (const JsonNode& item : list.elements()) {
     const bool special = item.has("SpecialToken");
     const JsonNode body = item.at(special ? "SpecialToken" : "Sequence");
     const auto type = static_cast<std::int32_t>(body.at("type_id").integer(0, kMostIds));
     const std::string name = body.at("id").text();
     if (special) {
-      const JsonNode ids = special_tokens.at(name).at("ids");
-      for (std::size_t k = 0; k < ids.array().size(); ++k) {
-        pieces.push_back({Kind::kSpecial, type, read_id(ids.at(k), vocabulary)});
-      }
+      for (const JsonNode& id : special_tokens.at(name).at("ids").elements())
+        pieces.push_back({Kind::kSpecial, type, read_id(id, vocabulary)});
     } else {
       if (name != "A" && name != "B") body.at("id").expected("A or B");
       ++count[name == "B"];
@@ -69,12 +66,11 @@ PostProcessor read_post_processor(const JsonNode& node, const Vocabulary& vocabu
 /// The added tokens by id; those missing in the vocabulary are appended to `pieces`.
 std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std::string>& pieces) {
   std::vector<AddedToken> tokens;
-  for (std::size_t i = 0; i < list.array().size(); ++i) {
-    tokens.push_back(read_added_token(list.at(i)));
-    tokens.back().id = static_cast<std::int32_t>(list.at(i).at("id").integer(0, kMostIds));
+  for (const JsonNode& node : list.elements()) {
+    tokens.push_back(read_added_token(node));
+    tokens.back().id = static_cast<std::int32_t>(node.at("id").integer(0, kMostIds));
   }
-  std::stable_sort(tokens.begin(), tokens.end(),
-                   [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  std::ranges::stable_sort(tokens, {}, &AddedToken::id);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto id = static_cast<std::size_t>(tokens[i].id);
     if (i > 0 && tokens[i].id == tokens[i - 1].id) {

@@ -116,7 +116,7 @@ Entries moment_entries(const nn::Module& module, const Optimizer& optimizer,
 
 // Writes this rank's part of both files.
 void write_parts(const checkpoint::Writers& writers, const nn::Module& module, Optimizer& optimizer,
-                 SafeTensorsParts& model, SafeTensorsParts& moments) {
+                 SafeTensorsWriter& model, SafeTensorsWriter& moments) {
   nn::Arena& arena = *module.arena();
   const std::vector<nn::LocalSlice> slices = arena.local_slices();
   const std::vector<std::vector<Tensor>>& of_slices = optimizer.local_moments();
@@ -136,8 +136,8 @@ void write_parts(const checkpoint::Writers& writers, const nn::Module& module, O
   if (writers.rank() == 0)
     for (const auto& [name, buffer] : module.named_buffers())
       model.write(name, 0, buffer.view({-1}));
-  model.sync();
-  moments.sync();
+  model.commit();
+  moments.commit();
 }
 
 }  // namespace
@@ -148,22 +148,22 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
   const checkpoint::Writers writers(module);
   const bool first = writers.rank() == 0;
   std::optional<AtomicFolder> folder;
-  std::optional<SafeTensorsParts> model, moments;
+  std::optional<SafeTensorsWriter> model, moments;
   const Entries entries = nn::saved_tensors(module, /*frozen=*/false);
   const std::string frozen = frozen_digest(module);
   const std::vector<Optimizer::ParameterState> updates = optimizer.updates();
-  const auto open = [&](const std::filesystem::path& path, SafeTensorsParts::Role role) {
+  const auto open = [&](const std::filesystem::path& path, SafeTensorsWriter::Role role) {
     model.emplace(path / kModel, entries, role);
     moments.emplace(path / kMoments, moment_entries(module, optimizer, updates), role);
   };
   const std::filesystem::path path = writers.together([&]() -> std::string {
     if (!first) return "";
     folder.emplace(target);
-    open(folder->path(), SafeTensorsParts::Role::creates);
+    open(folder->path(), SafeTensorsWriter::Role::creates);
     return std::filesystem::absolute(folder->path()).string();
   });
   writers.together([&]() -> std::string {
-    if (!first) open(path, SafeTensorsParts::Role::joins);
+    if (!first) open(path, SafeTensorsWriter::Role::joins);
     write_parts(writers, module, optimizer, *model, *moments);
     return "";
   });
