@@ -88,10 +88,6 @@ void WordPiece::append(std::string_view word, std::vector<std::int32_t>& ids) co
   }
 }
 
-std::shared_ptr<const PieceModel> WordPiece::with(Vocabulary vocabulary) const {
-  return std::make_shared<WordPiece>(std::move(vocabulary), size_, options_);
-}
-
 /// The id of the longest piece that is `head` + the first `nbytes` > 0 of `rest`.
 std::int32_t WordPiece::longest_prefix(std::string_view head, std::string_view rest,
                                        std::size_t& nbytes) const {
@@ -145,10 +141,6 @@ void Unigram::append(std::string_view word, std::vector<std::int32_t>& ids) cons
     unknown = id == unk_id_;
   }
   std::reverse(ids.begin() + count, ids.end());
-}
-
-std::shared_ptr<const PieceModel> Unigram::with(Vocabulary vocabulary) const {
-  return std::make_shared<Unigram>(std::move(vocabulary), scores_, unk_id_);
 }
 
 Bpe::Bpe(Vocabulary vocabulary, std::int32_t size, std::vector<Merge> merges, std::int32_t unk_id)
@@ -206,10 +198,6 @@ void Bpe::append(std::string_view word, std::vector<std::int32_t>& ids) const {
     offer(best.position);
   }
   for (std::int32_t i = 0; i >= 0; i = at(i).next) ids.push_back(at(i).id);
-}
-
-std::shared_ptr<const PieceModel> Bpe::with(Vocabulary vocabulary) const {
-  return std::make_shared<Bpe>(std::move(vocabulary), size_, merges_, unk_id_);
 }
 
 }  // namespace ringlet::models

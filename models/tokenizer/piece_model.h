@@ -72,8 +72,8 @@ class PieceModel {
 
   /// Appends the ids of one word, which is UTF-8 and not empty.
   virtual void append(std::string_view word, std::vector<std::int32_t>& ids) const = 0;
-  /// The same model; `vocabulary` has its pieces and then more added tokens.
-  virtual std::shared_ptr<const PieceModel> with(Vocabulary vocabulary) const = 0;
+  /// `vocabulary` has the pieces of this model's and then more added tokens.
+  void grow(Vocabulary vocabulary) { vocabulary_ = std::move(vocabulary); }
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   /// The number of pieces of words. Later ones are added tokens, matched in the text itself.
@@ -82,15 +82,11 @@ class PieceModel {
   std::int32_t unk_id() const { return unk_id_; }
 
  protected:
-  PieceModel() = default;
   PieceModel(Vocabulary vocabulary, std::int32_t size, std::int32_t unk_id)
       : vocabulary_(std::move(vocabulary)), size_(size), unk_id_(unk_id) {}
-  PieceModel(const PieceModel&) = default;
-  PieceModel& operator=(const PieceModel&) = default;
 
   Vocabulary vocabulary_;
-  std::int32_t size_ = 0;
-  std::int32_t unk_id_ = Vocabulary::kMissing;
+  std::int32_t size_, unk_id_;
 };
 
 struct WordPieceOptions {
@@ -110,7 +106,6 @@ class WordPiece final : public PieceModel {
 
   /// Appends the ids of one word, or the unknown id if its pieces do not cover it.
   void append(std::string_view word, std::vector<std::int32_t>& ids) const override;
-  std::shared_ptr<const PieceModel> with(Vocabulary vocabulary) const override;
 
   const WordPieceOptions& options() const { return options_; }
 
@@ -131,7 +126,6 @@ class Unigram final : public PieceModel {
   /// score less 10; neighbouring unknown characters give one id. If sums are equal, the split with
   /// the longer last piece counts.
   void append(std::string_view word, std::vector<std::int32_t>& ids) const override;
-  std::shared_ptr<const PieceModel> with(Vocabulary vocabulary) const override;
 
   const std::vector<double>& scores() const { return scores_; }
 
@@ -155,7 +149,6 @@ class Bpe final : public PieceModel {
 
   /// O(n log n) in the characters of the word. Pairs of one rank merge from the left.
   void append(std::string_view word, std::vector<std::int32_t>& ids) const override;
-  std::shared_ptr<const PieceModel> with(Vocabulary vocabulary) const override;
 
   const std::vector<Merge>& merges() const { return merges_; }
 

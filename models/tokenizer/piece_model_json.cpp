@@ -58,8 +58,8 @@ std::vector<std::string> read_scored(const JsonNode& vocab) {
   return pieces;
 }
 
-std::shared_ptr<const PieceModel> read_unigram(const JsonNode& model, Vocabulary vocabulary,
-                                               std::int32_t size) {
+std::shared_ptr<PieceModel> read_unigram(const JsonNode& model, Vocabulary vocabulary,
+                                         std::int32_t size) {
   if (model.get_or("byte_fallback", false)) model.at("byte_fallback").expected("false");
   const auto unk = static_cast<std::int32_t>(model.at("unk_id").integer(0, size - 1));
   std::vector<double> scores;
@@ -89,8 +89,8 @@ Bpe::Merge read_merge(const JsonNode& node, const Vocabulary& vocabulary, std::i
   return merge;
 }
 
-std::shared_ptr<const PieceModel> read_bpe(const JsonNode& model, Vocabulary vocabulary,
-                                           std::int32_t size) {
+std::shared_ptr<PieceModel> read_bpe(const JsonNode& model, Vocabulary vocabulary,
+                                     std::int32_t size) {
   for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"})
     if (model.get_or(key, false)) model.at(key).expected("false");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
@@ -186,8 +186,8 @@ std::vector<std::string> read_pieces(const JsonNode& model) {
   return type_of(model) == "Unigram" ? read_scored(vocab) : read_ids(vocab);
 }
 
-std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
-                                                   std::int32_t size) {
+std::shared_ptr<PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
+                                             std::int32_t size) {
   const std::string type = type_of(model);
   if (type == "Unigram") {
     model.ignore({"unk_id", "vocab", "byte_fallback"});

@@ -99,7 +99,7 @@ void add_tokens(std::span<const AddedToken> tokens, TokenizerModel& model,
   std::vector<std::string> pieces;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) pieces.emplace_back(vocabulary.piece(id));
   pieces.insert(pieces.end(), appended.begin(), appended.end());
-  model.pieces = model.pieces->with(Vocabulary(pieces, source));
+  model.pieces->grow(Vocabulary(pieces, source));
 }
 
 void add_named_tokens(const std::map<std::string, AddedToken>& roles, const TokenizerConfig& config,
@@ -134,15 +134,9 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
   add_tokens(added, model, source);
   add_named_tokens(roles, config, model, source);
 
-  const auto id = [&](const char* key) {
-    const auto role = roles.find(key);
-    return role == roles.end() ? -1 : model.pieces->vocabulary().find(role->second.content);
-  };
-  model.special = {.cls = id("cls_token"),
-                   .sep = id("sep_token"),
-                   .pad = id("pad_token"),
-                   .unk = id("unk_token"),
-                   .mask = id("mask_token")};
+  for (const auto& [key, id] : kSpecialRoles)
+    if (const auto role = roles.find(key); role != roles.end())
+      model.special.*id = model.pieces->vocabulary().find(role->second.content);
   model.post_processor = family == TokenizerFamily::kMpnet
                              ? PostProcessor::roberta(model.special.cls, model.special.sep)
                              : PostProcessor::bert(model.special.cls, model.special.sep);

@@ -85,9 +85,8 @@ bool is_added(const TokenizerModel& model, std::int32_t id) {
 
 /// A class adds missing special tokens.
 bool has_class_tokens(const TokenizerModel& model) {
-  const SpecialTokens& special = model.special;
-  const std::int32_t ids[] = {special.cls, special.sep, special.pad, special.unk, special.mask};
-  return std::ranges::all_of(ids, [&](std::int32_t id) { return is_added(model, id); });
+  return std::ranges::all_of(
+      kSpecialRoles, [&](const auto& role) { return is_added(model, model.special.*role.second); });
 }
 
 /// Newer versions of transformers build the named class from vocabulary and settings and ignore the
@@ -124,11 +123,7 @@ Json dump_roles(const TokenizerModel& model) {
     add("bos_token", model.special.cls);
     add("eos_token", model.special.sep);
   }
-  add("cls_token", model.special.cls);
-  add("sep_token", model.special.sep);
-  add("pad_token", model.special.pad);
-  add("unk_token", model.special.unk);
-  add("mask_token", model.special.mask);
+  for (const auto& [key, id] : kSpecialRoles) add(key, model.special.*id);
   return roles;
 }
 

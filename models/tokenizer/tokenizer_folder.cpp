@@ -137,16 +137,12 @@ TokenizerModel extend(TokenizerModel model, std::span<const AddedToken> added,
                       const TokenizerConfig& config, const std::string& source) {
   add_tokens(added, model, source);
   add_named_tokens(config.roles, config, model, source);
-  const auto set = [&](const char* key, std::int32_t& id) {
+  for (const auto& [key, id] : kSpecialRoles) {
     const auto role = config.roles.find(key);
-    if (role != config.roles.end() && !role->second.content.empty()) {
-      id = model.pieces->vocabulary().find(role->second.content);
-    }
-  };
-  set("cls_token", model.special.cls);
-  set("sep_token", model.special.sep);
-  set("pad_token", model.special.pad);
-  set("mask_token", model.special.mask);
+    if (role == config.roles.end() || role->second.content.empty()) continue;
+    if (id != &SpecialTokens::unk)  // that of the words
+      model.special.*id = model.pieces->vocabulary().find(role->second.content);
+  }
   return model;
 }
 

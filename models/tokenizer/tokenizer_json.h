@@ -31,6 +31,14 @@ std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_le
 inline constexpr const char* kTokenRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                               "pad_token", "cls_token", "mask_token"};
 
+/// The roles whose ids a tokenizer has.
+inline constexpr std::pair<const char*, std::int32_t SpecialTokens::*> kSpecialRoles[] = {
+    {"cls_token", &SpecialTokens::cls},
+    {"sep_token", &SpecialTokens::sep},
+    {"pad_token", &SpecialTokens::pad},
+    {"unk_token", &SpecialTokens::unk},
+    {"mask_token", &SpecialTokens::mask}};
+
 /// The settings of tokenizer_config.json or special_tokens_map.json that change ids; unset if they
 /// are not in the file.
 struct TokenizerConfig {
@@ -105,8 +113,8 @@ Json dump_decoder(const TokenizerModel& model);
 /// The model's own pieces, in the order of their ids.
 std::vector<std::string> read_pieces(const JsonNode& model);
 /// The model over the first `size` pieces; later ones are added tokens.
-std::shared_ptr<const PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
-                                                   std::int32_t size);
+std::shared_ptr<PieceModel> read_piece_model(const JsonNode& model, Vocabulary vocabulary,
+                                             std::int32_t size);
 Json dump_piece_model(const PieceModel& model);
 
 /// null if it equals `lowercase`, as in published files.

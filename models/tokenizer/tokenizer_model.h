@@ -65,7 +65,7 @@ class AddedTokenMatcher {
 struct TokenizerModel {
   Normalizer normalizer = {};
   PreTokenizer pre_tokenizer = {};
-  std::shared_ptr<const PieceModel> pieces = {};
+  std::shared_ptr<PieceModel> pieces = {};
   std::vector<AddedToken> added_tokens;
   PostProcessor post_processor;
   SpecialTokens special;
