@@ -1,6 +1,5 @@
 #include "ringlet/core/ops/index.h"
 
-#include "ringlet/core/ops/permutation.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/scatter_places.h"
 #include "ringlet/cuda/strided.h"
@@ -147,8 +146,7 @@ __global__ void turn_tiles(T* out, const T* in, TurnedTiles plan) {
   }
 }
 
-void permute(const PermuteArgs& unmerged, Device device) {
-  const PermuteArgs args = merged(unmerged);
+void permute(const PermuteArgs& args, Device device) {
   if (moves_rows(args)) {
     const std::size_t word = row_word(args);
     return run_copy("permute", args.out, args.in, plan_rows(args, word), word, device);

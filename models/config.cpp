@@ -93,27 +93,42 @@ EncoderConfig sized(Architecture architecture, std::int64_t layers, std::int64_t
   return c;
 }
 
-/// The keys of the sizes: BERT's, and DistilBERT's.
-struct SizeName {
+/// The keys of a value: BERT's, and DistilBERT's.
+template <class T>
+struct KeyNames {
   const char* usual;
   const char* distilbert;
-  std::int64_t EncoderConfig::*size;
+  T EncoderConfig::*value;
+
+  const char* of(bool distil) const { return distil ? distilbert : usual; }
 };
-constexpr SizeName kSizeNames[] = {
+constexpr KeyNames<std::int64_t> kSizes[] = {
     {"hidden_size", "dim", &EncoderConfig::hidden_size},
     {"num_hidden_layers", "n_layers", &EncoderConfig::num_hidden_layers},
     {"num_attention_heads", "n_heads", &EncoderConfig::num_attention_heads},
     {"intermediate_size", "hidden_dim", &EncoderConfig::intermediate_size}};
-
-struct DropoutName {
-  const char* usual;
-  const char* distilbert;
-  double EncoderConfig::*p;
-};
-constexpr DropoutName kDropoutNames[] = {
+constexpr KeyNames<double> kDropouts[] = {
     {"hidden_dropout_prob", "dropout", &EncoderConfig::hidden_dropout_prob},
     {"attention_probs_dropout_prob", "attention_dropout",
      &EncoderConfig::attention_probs_dropout_prob}};
+
+struct NamedModel {
+  const char* name;
+  const char* published;
+  Architecture architecture;
+  std::int64_t layers, hidden, heads;
+};
+constexpr NamedModel kModels[] = {
+    {"mpnet-base", "microsoft/mpnet-base", Architecture::mpnet, 12, 768, 12},
+    {"bert-base", "google-bert/bert-base-uncased", Architecture::bert, 12, 768, 12},
+    {"minilm-l6", "nreimers/MiniLM-L6-H384-uncased", Architecture::bert, 6, 384, 12},
+    {"tiny", "", Architecture::mpnet, 2, 128, 4}};
+
+/// Null if no model has this name.
+const NamedModel* find_model(const std::string& name) {
+  const auto* model = std::ranges::find(kModels, name, &NamedModel::name);
+  return model == std::end(kModels) ? nullptr : model;
+}
 
 const char* activation_key(bool distilbert) { return distilbert ? "activation" : "hidden_act"; }
 
@@ -132,9 +147,8 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path, Notes*
   }
   const auto read = [&](const char* key, auto& value) { value = j.get_or(key, value); };
   read("vocab_size", c.vocab_size);
-  for (const SizeName& key : kSizeNames) read(distilbert ? key.distilbert : key.usual, c.*key.size);
-  for (const DropoutName& key : kDropoutNames)
-    read(distilbert ? key.distilbert : key.usual, c.*key.p);
+  for (const auto& key : kSizes) read(key.of(distilbert), c.*key.value);
+  for (const auto& key : kDropouts) read(key.of(distilbert), c.*key.value);
   read("max_position_embeddings", c.max_position_embeddings);
   read("relative_attention_num_buckets", c.relative_attention_num_buckets);
   read("pad_token_id", c.pad_token_id);
@@ -163,13 +177,11 @@ std::string EncoderConfig::to_json() const {
   const bool distilbert = architecture == Architecture::distilbert;
   Json j;
   j["architectures"] = {model_class()};
-  for (const DropoutName& key : kDropoutNames)
-    j[distilbert ? key.distilbert : key.usual] = this->*key.p;
+  for (const auto& key : kDropouts) j[key.of(distilbert)] = this->*key.value;
   if (counts_positions()) j["bos_token_id"] = 0;
   if (counts_positions()) j["eos_token_id"] = 2;
   j[activation_key(distilbert)] = "gelu";
-  for (const SizeName& key : kSizeNames)
-    j[distilbert ? key.distilbert : key.usual] = this->*key.size;
+  for (const auto& key : kSizes) j[key.of(distilbert)] = this->*key.value;
   j["initializer_range"] = initializer_range;
   if (!distilbert) j["layer_norm_eps"] = layer_norm_eps;
   j["max_position_embeddings"] = max_position_embeddings;
@@ -186,24 +198,17 @@ const char* EncoderConfig::model_class() const {
   return architecture_names(architecture).model_class;
 }
 
-bool EncoderConfig::is_name(const std::string& name) {
-  return name == "mpnet-base" || name == "bert-base" || name == "minilm-l6" || name == "tiny";
-}
+bool EncoderConfig::is_name(const std::string& name) { return find_model(name) != nullptr; }
 
 std::string EncoderConfig::published(const std::string& name) {
-  if (name == "mpnet-base") return "microsoft/mpnet-base";
-  if (name == "bert-base") return "google-bert/bert-base-uncased";
-  if (name == "minilm-l6") return "nreimers/MiniLM-L6-H384-uncased";
-  return "";
+  const NamedModel* model = find_model(name);
+  return model ? model->published : "";
 }
 
 EncoderConfig EncoderConfig::named(const std::string& name) {
-  if (name == "mpnet-base") return sized(Architecture::mpnet, 12, 768, 12);
-  if (name == "bert-base") return sized(Architecture::bert, 12, 768, 12);
-  if (name == "minilm-l6") return sized(Architecture::bert, 6, 384, 12);
-  if (name == "tiny") {
-    EncoderConfig c = sized(Architecture::mpnet, 2, 128, 4);
-    c.max_position_embeddings = 130;
+  if (const NamedModel* model = find_model(name)) {
+    EncoderConfig c = sized(model->architecture, model->layers, model->hidden, model->heads);
+    if (name == "tiny") c.max_position_embeddings = 130;
     return c;
   }
   const bool of_hub = name.find('/') != 0 && std::ranges::count(name, '/') == 1 && name[0] != '.';

@@ -7,7 +7,6 @@
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/nn/linear.h"
-#include "ringlet/nn/place.h"
 #include "ringlet/nn/slices.h"
 
 namespace ringlet::models {
@@ -189,8 +188,7 @@ class EncoderStack final : public Transformer, public nn::Sliceable {
     PackedBatch here = batch;  // where the layer is (nn::place)
     for (std::int64_t i = layers.first; i < layers.last; ++i) {
       const auto& layer = encoder_->layers[static_cast<std::size_t>(i)];
-      if (const Device device = nn::device_of(*layer, state[0].device());
-          device != state[0].device()) {
+      if (const Device device = layer->device(state[0].device()); device != state[0].device()) {
         for (Variable& x : state) x = autograd::to(x, device);
         here = batch.to(device);
       }

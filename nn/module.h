@@ -72,8 +72,8 @@ class Module : public std::enable_shared_from_this<Module> {
   Parameter parameter(const std::string& name) const;
   Buffer buffer(const std::string& name) const;
   std::int64_t num_parameters() const;
-  /// The first parameter's device; cpu:0 without parameters.
-  Device device() const;
+  /// The first parameter's device; `otherwise` without parameters.
+  Device device(Device otherwise = {}) const;
 
   void train(bool training = true);
   void eval() { train(false); }

@@ -69,9 +69,9 @@ std::uint32_t Module::site() const {
   return hash;
 }
 
-Device Module::device() const {
+Device Module::device(Device otherwise) const {
   const std::vector<NamedParameter> all = named_parameters();
-  return all.empty() ? Device{} : all.front().parameter.device();
+  return all.empty() ? otherwise : all.front().parameter.device();
 }
 
 }  // namespace ringlet::nn

@@ -21,11 +21,6 @@ void place(Module& module, const std::vector<Place>& places) {
     for (Module* below : named[i]) below->to(places[i].device);
 }
 
-Device device_of(const Module& module, Device otherwise) {
-  const std::vector<Parameter> all = module.parameters();
-  return all.empty() ? otherwise : all.front().device();
-}
-
 bool on_several_devices(const Module& module) {
   const std::vector<Parameter> all = module.parameters();
   return std::ranges::any_of(

@@ -19,9 +19,6 @@ struct Place {
 /// module's output is another's input, forward copies it (autograd::to); encoders do.
 void place(Module& module, const std::vector<Place>& places);
 
-/// The first parameter's device; `otherwise` without parameters, as such a module computes
-/// anywhere.
-Device device_of(const Module& module, Device otherwise);
 /// Whether the parameters are on more than one device.
 bool on_several_devices(const Module& module);
 

@@ -2,7 +2,6 @@
 
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/device/dispatch.h"
-#include "ringlet/core/ops/permutation.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
@@ -183,8 +182,7 @@ void permute_tiles(const PermuteArgs& args, Device device) {
       });
 }
 
-void permute(const PermuteArgs& unmerged, Device device) {
-  const PermuteArgs args = merged(unmerged);
+void permute(const PermuteArgs& args, Device device) {
   dispatch_word(args.itemsize, [&]<class T>() {
     if (args.dim == 0 || args.in_strides[args.dim - 1] == 1) return permute_rows<T>(args, device);
     permute_tiles<T>(args, device);

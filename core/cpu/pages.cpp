@@ -84,15 +84,12 @@ void unmap(const Pages& pages) {
 
 HugePages huge_pages() { return {gives_huge("enabled"), gives_huge("shmem_enabled")}; }
 
-MappedTotal mapped_total() { return {all_mappings, all_mapped_bytes}; }
-
 }  // namespace ringlet::cpu
 
 ringlet::ResourceUse ringlet::resource_use() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const cpu::MappedTotal mapped = cpu::mapped_total();
-  return {static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt), mapped.mappings,
-          mapped.nbytes, threads_started,
+  return {static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt), cpu::all_mappings,
+          cpu::all_mapped_bytes, threads_started,
           static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw)};
 }

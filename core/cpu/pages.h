@@ -32,11 +32,4 @@ HugePages huge_pages();
 /// Called before other processes read in place; a forked child starts without such peers.
 void share_memory();
 
-/// Mapped by this process since its start, including mappings that were unmapped since.
-struct MappedTotal {
-  std::uint64_t mappings;
-  std::uint64_t nbytes;
-};
-MappedTotal mapped_total();
-
 }  // namespace ringlet::cpu

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,9 +30,6 @@ void sync(const fs::path& path) {
 
 constexpr std::string_view kPushedOut = ".old";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 /// Removes a last part ".NUMBER" of a name; false without one.
 bool remove_number(std::string& name) {
   const std::size_t dot = name.find_last_not_of("0123456789");
@@ -46,7 +44,7 @@ std::string target_of_folder(const std::string& name) {
   if (name.size() < kRandom + 2 || name[0] != '.') return "";
   const std::string end = name.substr(name.size() - kRandom);
   const bool fits = end[0] == '.' && std::all_of(end.begin() + 1, end.end(), [](char c) {
-                      return is_digit(c) || is_letter(c);
+                      return std::isalnum(static_cast<unsigned char>(c));
                     });
   return fits ? name.substr(1, name.size() - kRandom - 1) : "";
 }

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
@@ -15,16 +14,14 @@ namespace {
 
 constexpr std::size_t kMostNested = 1000;
 
-bool has_repeated(const Json::Object& members) {
-  constexpr std::size_t kFew = 8;
-  if (members.size() <= kFew) {
-    for (std::size_t i = 0; i < members.size(); ++i)
-      for (std::size_t k = 0; k < i; ++k)
-        if (members[i].first == members[k].first) return true;
-    return false;
-  }
-  std::unordered_set<std::string_view> seen(2 * members.size());
-  return !std::ranges::all_of(members, [&](const auto& m) { return seen.insert(m.first).second; });
+/// A key that occurs twice; null if there is none.
+const std::string* repeated_key(const Json::Object& members) {
+  std::vector<const std::string*> keys;
+  for (const auto& [key, value] : members) keys.push_back(&key);
+  const auto text = [](const std::string* key) -> const std::string& { return *key; };
+  std::ranges::sort(keys, {}, text);
+  const auto twice = std::ranges::adjacent_find(keys, {}, text);
+  return twice == keys.end() ? nullptr : *twice;
 }
 
 Json::Object without_repeated(Json::Object& members) {
@@ -63,9 +60,11 @@ class Builder {
   bool end_object() {
     Json::Object& members = open_.back()->items();
     open_.pop_back();
-    if (!has_repeated(members)) return true;
-    if (repeated_ == Json::Repeated::last_counts) members = without_repeated(members);
-    return repeated_ == Json::Repeated::last_counts || refuse(members);
+    const std::string* const repeated = repeated_key(members);
+    if (repeated && repeated_ == Json::Repeated::refused)
+      return complaint = quote(*repeated) + " appears twice", false;
+    if (repeated) members = without_repeated(members);
+    return true;
   }
   bool key(std::string& name) {
     key_ = std::move(name);
@@ -80,12 +79,6 @@ class Builder {
   }
 
  private:
-  bool refuse(const Json::Object& members) {
-    std::unordered_set<std::string_view> seen;
-    for (const auto& [name, value] : members)
-      if (!seen.insert(name).second) complaint = quote(name) + " appears twice";
-    return false;
-  }
   Json& place(Json value) {
     if (open_.empty()) return root = std::move(value);
     if (open_.back()->is_array()) return open_.back()->list().emplace_back(std::move(value));

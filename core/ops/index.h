@@ -20,6 +20,8 @@ struct CopyBlocksArgs {
 };
 extern OpKernel<CopyBlocksArgs> copy_blocks_kernel;
 
+/// No dimension has size 1, and none can be merged with the next. If there is one, one has
+/// in_stride 1.
 struct PermuteArgs {
   void* out;  // (sizes[0], …, sizes[dim - 1])
   const void* in;

@@ -19,6 +19,25 @@ void check_range(const char* op, const Tensor& x, int axis, std::int64_t begin,
                 ", ", begin + length, ") of axis ", axis, " of shape ", x.shape());
 }
 
+/// Merges dimensions that are adjacent in both the input and the output, and drops those of size 1.
+/// If any dimension is left, one has in_stride 1.
+PermuteArgs merged(const PermuteArgs& args) {
+  PermuteArgs out = args;
+  out.dim = 0;
+  for (int i = 0; i < args.dim; ++i) {
+    if (args.sizes[i] == 1) continue;
+    const int last = out.dim - 1;
+    if (last >= 0 && out.in_strides[last] == args.in_strides[i] * args.sizes[i]) {
+      out.sizes[last] *= args.sizes[i];
+      out.in_strides[last] = args.in_strides[i];
+    } else {
+      out.sizes[out.dim] = args.sizes[i];
+      out.in_strides[out.dim++] = args.in_strides[i];
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Tensor concat(const std::vector<Tensor>& tensors, int axis) {
@@ -126,7 +145,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   Tensor out = empty(shape, x.dtype(), x.device());
   if (out.numel() == 0) return out;
   args.out = out.mutable_bytes();
-  permute_kernel(args, x.device());
+  permute_kernel(merged(args), x.device());
   return out;
 }
 
