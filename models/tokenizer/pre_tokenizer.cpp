@@ -76,67 +76,66 @@ const std::array<char32_t, 256>& characters() {
   return kTable;
 }
 
-void append_bytes(std::string_view bytes, std::string& out) {
-  for (const char byte : bytes)
-    unicode::append(characters()[static_cast<unsigned char>(byte)], out);
-}
-
 }  // namespace
 
-bool BertPreTokenizer::next(std::string_view& word) {
-  while (position_ < text_.size()) {
-    const std::size_t start = position_;
-    Character kind = step(text_, position_);
+void BertSplit::for_words(std::string_view text, bool /*first*/, const OnWord& on_word) const {
+  for (std::size_t position = 0; position < text.size();) {
+    const std::size_t start = position;
+    Character kind = step(text, position);
     if (kind == Character::kSpace) continue;
-    std::size_t end = position_;
-    while (kind == Character::kLetter && position_ < text_.size()) {
-      end = position_;
-      kind = step(text_, position_);
-      if (kind == Character::kLetter) end = position_;
+    std::size_t end = position;
+    while (kind == Character::kLetter && position < text.size()) {
+      end = position;
+      kind = step(text, position);
+      if (kind == Character::kLetter) end = position;
     }
-    position_ = end;
-    word = text_.substr(start, end - start);
-    return true;
+    position = end;
+    on_word(text.substr(start, end - start));
   }
-  return false;
 }
 
-void Metaspace::append_word(std::string_view word, bool first, Words& words) const {
-  if (word.empty()) return;
-  const bool marked = word.starts_with(replacement) || word.starts_with(' ');
+void Metaspace::for_marked(std::string_view text, bool first, const OnWord& on_word) const {
+  if (text.empty()) return;
+  std::string word;
+  const bool marked = text.starts_with(replacement) || text.starts_with(' ');
   if (!marked && (prepend == Prepend::always || (prepend == Prepend::first && first)))
-    words.text += replacement;
-  for (std::size_t i = 0; i < word.size();) {
-    const bool mark = word[i] == ' ' || word.substr(i).starts_with(replacement);
-    if (mark && split && i > 0) words.end_word();
-    const std::size_t nbytes = mark && word[i] != ' ' ? replacement.size() : 1;
-    words.text += mark ? std::string_view(replacement) : word.substr(i, 1);
+    word = replacement;
+  for (std::size_t i = 0; i < text.size();) {
+    const bool mark = text[i] == ' ' || text.substr(i).starts_with(replacement);
+    if (mark && split && i > 0) {
+      on_word(word);
+      word.clear();
+    }
+    const std::size_t nbytes = mark && text[i] != ' ' ? replacement.size() : 1;
+    word += mark ? std::string_view(replacement) : text.substr(i, 1);
     i += nbytes;
   }
-  words.end_word();
+  on_word(word);
 }
 
-void Metaspace::append(std::string_view text, bool first, Words& words) const {
-  if (!at_whitespace) return append_word(text, first, words);
+void Metaspace::for_words(std::string_view text, bool first, const OnWord& on_word) const {
+  if (!at_whitespace) return for_marked(text, first, on_word);
   std::size_t start = 0;
   for (std::size_t position = 0; position < text.size();) {
     const std::size_t end = position;
     if (!unicode::is_whitespace(unicode::next(text, position))) continue;
-    append_word(text.substr(start, end - start), first && start == 0, words);
+    for_marked(text.substr(start, end - start), first && start == 0, on_word);
     start = position;
   }
-  append_word(text.substr(start), first && start == 0, words);
+  for_marked(text.substr(start), first && start == 0, on_word);
 }
 
-void ByteLevel::append(std::string_view text, Words& words) const {
+void ByteLevel::for_words(std::string_view text, bool /*first*/, const OnWord& on_word) const {
   if (text.empty()) return;
   const bool prefix = add_prefix_space && !text.starts_with(' ');
   const std::string spaced = prefix ? " " + std::string(text) : std::string();
   if (prefix) text = spaced;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = use_regex ? word_end(text, begin) : text.size();
-    append_bytes(text.substr(begin, end - begin), words.text);
-    words.end_word();
+    std::string word;
+    for (const char byte : text.substr(begin, end - begin))
+      unicode::append(characters()[static_cast<unsigned char>(byte)], word);
+    on_word(word);
     begin = end;
   }
 }

@@ -76,7 +76,6 @@ struct Tokenizer::Shared {
 /// Buffers of one call, used again from text to text.
 struct Tokenizer::Scratch {
   std::string normalized;
-  Words words;
   std::vector<std::int32_t> ids;
 };
 
@@ -118,23 +117,9 @@ std::span<const std::int32_t> Tokenizer::cut(std::span<const std::int32_t> ids,
 
 /// `first`: the text begins with these words.
 void Tokenizer::append_words(std::string_view text, bool first, Scratch& scratch) const {
-  const PieceModel& pieces = *model_->pieces;
-  if (!std::holds_alternative<BertSplit>(model_->pre_tokenizer)) {
-    scratch.words.clear();
-    if (const auto* marked = std::get_if<Metaspace>(&model_->pre_tokenizer))
-      marked->append(text, first, scratch.words);
-    else
-      std::get<ByteLevel>(model_->pre_tokenizer).append(text, scratch.words);
-    std::size_t begin = 0;
-    for (const std::size_t end : scratch.words.ends) {
-      pieces.append(std::string_view(scratch.words.text).substr(begin, end - begin), scratch.ids);
-      begin = end;
-    }
-    return;
-  }
-  BertPreTokenizer words(text);
-  std::string_view word;
-  while (words.next(word)) pieces.append(word, scratch.ids);
+  const OnWord on_word = [&](std::string_view word) { model_->pieces->append(word, scratch.ids); };
+  std::visit([&](const auto& splitter) { splitter.for_words(text, first, on_word); },
+             model_->pre_tokenizer);
 }
 
 /// A stretch of the text between added tokens.

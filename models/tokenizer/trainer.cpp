@@ -53,8 +53,8 @@ std::map<std::string, std::int64_t> count_words(std::span<const std::string> tex
   for (const std::string& text : texts) {
     normalized.clear();
     normalizer.normalize(text, normalized);
-    BertPreTokenizer words(normalized);
-    for (std::string_view word; words.next(word);) ++counts[std::string(word)];
+    BertSplit().for_words(normalized, true,
+                          [&](std::string_view word) { ++counts[std::string(word)]; });
   }
   return counts;
 }
