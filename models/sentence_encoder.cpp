@@ -28,8 +28,8 @@ void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
 Tokenizer read_tokenizer(SentenceSettings& settings) {
   TokenizerConfig overrides;
   if (!settings.tokenizer_settings.empty())
-    overrides = parse_tokenizer_config(settings.tokenizer_settings, settings.tokenizer_source,
-                                       &settings.notes);
+    overrides = read_tokenizer_config(
+        {Json::parse(settings.tokenizer_settings), settings.tokenizer_source, &settings.notes});
   return Tokenizer(read_tokenizer_folder(settings.transformer, overrides, settings.notes));
 }
 

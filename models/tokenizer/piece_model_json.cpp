@@ -229,7 +229,7 @@ TokenizerModel read_bpe_files(const std::filesystem::path& vocab,
       {"decoder", words},
       {"model",
        {{"type", "BPE"}, {"vocab", JsonNode(vocab).value()}, {"merges", read_merges(merges)}}}};
-  return parse_tokenizer_json(file.dump(), vocab.string());
+  return read_tokenizer_json({file, vocab.string()});
 }
 
 }  // namespace ringlet::models

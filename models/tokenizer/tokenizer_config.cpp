@@ -67,9 +67,7 @@ void refuse_roles(const JsonNode& root) {
 
 }  // namespace
 
-TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string& source,
-                                       Notes* notes) {
-  const JsonNode root(Json::parse(text, source), source, notes);
+TokenizerConfig read_tokenizer_config(const JsonNode& root) {
   TokenizerConfig config;
   const auto present = [&](const char* key) { return root.object().value().contains(key); };
   // Python's classes accept no null for these arguments, so at() and not has().
@@ -115,9 +113,9 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   return config;
 }
 
-std::vector<AddedToken> parse_added_tokens(std::string_view text, const std::string& source) {
+std::vector<AddedToken> read_added_tokens(const JsonNode& root) {
   std::vector<AddedToken> tokens;
-  for (const auto& [content, id] : JsonNode(Json::parse(text, source), source).members())
+  for (const auto& [content, id] : root.members())
     tokens.push_back(
         {.id = static_cast<std::int32_t>(id.integer(0, kMostIds)), .content = content});
   std::ranges::stable_sort(tokens, {}, &AddedToken::id);

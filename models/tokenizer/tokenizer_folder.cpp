@@ -51,7 +51,7 @@ TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overr
                             Notes& notes) {
   TokenizerConfig config;
   if (const fs::path path = folder / kConfigFile; path_exists(path)) {
-    config = parse_tokenizer_config(MappedFile(path).text(), path.string(), &notes);
+    config = read_tokenizer_config(JsonNode(path, &notes));
   }
   config.update(overrides);
   if (config.extra_tokens.empty()) config.extra_tokens = std::move(config.additional_tokens);
@@ -59,7 +59,7 @@ TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overr
   // The older file counts if the newer key is missing.
   const fs::path path = folder / "special_tokens_map.json";
   if (config.added_tokens || !path_exists(path)) return config;
-  TokenizerConfig map = parse_tokenizer_config(MappedFile(path).text(), path.string(), &notes);
+  TokenizerConfig map = read_tokenizer_config(JsonNode(path, &notes));
   map.extra_tokens.insert(map.extra_tokens.begin(), config.extra_tokens.begin(),
                           config.extra_tokens.end());
   config.update(map);
@@ -68,12 +68,12 @@ TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overr
 }
 
 /// The tokens that transformers adds to those of a class, by id: only those of the newest source.
-std::vector<AddedToken> read_added(const fs::path& folder, const TokenizerConfig& config,
-                                   const TokenizerModel* file) {
+std::vector<AddedToken> all_added(const fs::path& folder, const TokenizerConfig& config,
+                                  const TokenizerModel* file) {
   if (config.added_tokens) return *config.added_tokens;
   std::map<std::int32_t, AddedToken> tokens;
   if (const fs::path path = folder / "added_tokens.json"; path_exists(path)) {
-    for (AddedToken& token : parse_added_tokens(MappedFile(path).text(), path.string())) {
+    for (AddedToken& token : read_added_tokens(JsonNode(path))) {
       const auto same = [&](const AddedToken& extra) { return extra.content == token.content; };
       const auto named = [&](const auto& role) { return role.second == token.content; };
       token.special = std::ranges::any_of(config.role_texts, named) ||
@@ -176,7 +176,7 @@ TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config, Notes
   std::string source = vocab.string();
   if (path_exists(file)) {
     source = file.string();
-    whole = parse_tokenizer_json(MappedFile(file).text(), source, &notes);
+    whole = read_tokenizer_json(JsonNode(file, &notes));
   } else if (const fs::path bpe = folder / "vocab.json";
              name == "RobertaTokenizer" && path_exists(bpe)) {
     source = bpe.string();
@@ -187,7 +187,7 @@ TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config, Notes
   }
   std::optional<TokenizerFamily> family;
   if (!name.empty()) family = family_of(name, named_by);
-  const std::vector<AddedToken> added = read_added(folder, config, whole ? &*whole : nullptr);
+  const std::vector<AddedToken> added = all_added(folder, config, whole ? &*whole : nullptr);
   if (!family && whole) {
     take_class_settings(name, config, *whole, source);
     return extend(*std::move(whole), added, config, source);
@@ -222,7 +222,7 @@ std::string dump_vocab(const PieceModel& model) {
 }  // namespace
 
 Tokenizer Tokenizer::from_file(const fs::path& path) {
-  return Tokenizer(parse_tokenizer_json(MappedFile(path).text(), path.string()));
+  return Tokenizer(read_tokenizer_json(JsonNode(path)));
 }
 
 Tokenizer Tokenizer::from_vocab(const fs::path& path, const TokenizerOptions& options) {

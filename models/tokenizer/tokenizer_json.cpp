@@ -64,7 +64,7 @@ PostProcessor read_post_processor(const JsonNode& node, const Vocabulary& vocabu
 }
 
 /// The added tokens by id; those missing in the vocabulary are appended to `pieces`.
-std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std::string>& pieces) {
+std::vector<AddedToken> read_token_list(const JsonNode& list, std::vector<std::string>& pieces) {
   std::vector<AddedToken> tokens;
   for (const JsonNode& node : list.elements()) {
     tokens.push_back(read_added_token(node));
@@ -171,18 +171,16 @@ AddedToken read_added_token(const JsonNode& node, bool special) {
   return token;
 }
 
-TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source,
-                                    Notes* notes) {
-  const JsonNode root(Json::parse(text, source), source, notes);
+TokenizerModel read_tokenizer_json(const JsonNode& root) {
   TokenizerModel model;
   model.normalizer = read_normalizer(root.at("normalizer"));
   model.pre_tokenizer = read_pre_tokenizer(root.at("pre_tokenizer"));
   std::vector<std::string> pieces = read_pieces(root.at("model"));
   const auto size = static_cast<std::int32_t>(pieces.size());
   if (root.has("added_tokens")) {
-    model.added_tokens = read_added_tokens(root.at("added_tokens"), pieces);
+    model.added_tokens = read_token_list(root.at("added_tokens"), pieces);
   }
-  model.pieces = read_piece_model(root.at("model"), Vocabulary(pieces, source), size);
+  model.pieces = read_piece_model(root.at("model"), Vocabulary(pieces, root.source()), size);
   if (std::holds_alternative<BertSplit>(model.pre_tokenizer) &&
       dynamic_cast<const WordPiece*>(model.pieces.get()) == nullptr)
     root.at("pre_tokenizer").at("type").expected("Metaspace or ByteLevel for such a model");

@@ -18,11 +18,9 @@
 
 namespace ringlet::models {
 
-/// Parses the text of a tokenizer.json; `source` begins every message. InputError for content that
-/// cannot be represented exactly (another model or normalizer, gaps in the ids). Unknown keys are
-/// appended to `notes`.
-TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source,
-                                    Notes* notes = nullptr);
+/// Reads tokenizer.json. InputError for content that cannot be represented exactly (another model
+/// or normalizer, gaps in the ids). Unknown keys are noted.
+TokenizerModel read_tokenizer_json(const JsonNode& root);
 /// A byte-level BPE tokenizer of the older files vocab.json and merges.txt, without special tokens.
 TokenizerModel read_bpe_files(const std::filesystem::path& vocab,
                               const std::filesystem::path& merges);
@@ -66,11 +64,10 @@ struct TokenizerConfig {
 };
 
 /// InputError names a key with a value of the wrong type or without support here. Keys without
-/// effect are appended to `notes`.
-TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string& source,
-                                       Notes* notes = nullptr);
+/// effect are noted.
+TokenizerConfig read_tokenizer_config(const JsonNode& root);
 /// The texts and ids of added_tokens.json, by id.
-std::vector<AddedToken> parse_added_tokens(std::string_view text, const std::string& source);
+std::vector<AddedToken> read_added_tokens(const JsonNode& root);
 std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_length);
 std::string dump_special_tokens_map(const TokenizerModel& model);
 
