@@ -125,46 +125,39 @@ PackedBatch PackedBatch::column(std::int64_t c) const {
 
 PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto starts = cu_seqlens.to_vector<std::int32_t>();
-  const auto real = lengths.defined() ? lengths.to_vector<std::int32_t>() : std::vector<int>();
-  const auto tokens_of = [](const Tensor& of) { return of.to_vector<std::int32_t>(); };
-  const auto ids = tokens_of(token_ids), index = tokens_of(token_index);
-  const auto counts = tokens_of(counted_position);
-  const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
-  PackedBatch out = *this;
-  out.rows = static_cast<std::int64_t>(chosen.size());
-  out.ranks = 0;  // of the caller's batch
-  out.max_length = out.real_tokens = out.padded_tokens = 0;
-  std::vector<std::int32_t> new_ids, new_index, new_counted, new_place, new_starts{0}, new_real,
-      new_names;
-  for (std::int64_t c = 0; c < columns; ++c) {
-    std::int64_t longest = 0;
-    for (const std::size_t row : chosen) {
-      const std::size_t s = static_cast<std::size_t>(c * rows) + row;
-      const std::int64_t length = starts[s + 1] - starts[s];
-      const auto append = [&](auto& to, const auto& from, std::int64_t width) {
-        to.insert(to.end(), from.begin() + starts[s] * width, from.begin() + starts[s + 1] * width);
-      };
-      append(new_ids, ids, 1);
-      append(new_index, index, 1);
-      append(new_counted, counts, 1);
-      append(new_place, place, 2);
-      new_starts.push_back(static_cast<std::int32_t>(new_ids.size()));
-      new_names.push_back(names[s]);
-      if (!real.empty()) new_real.push_back(real[s]);
-      out.real_tokens += real.empty() ? length : real[s];
-      longest = std::max(longest, length);
+  const auto ids = token_ids.to_vector<std::int32_t>(),
+             names = sentence_ids.to_vector<std::int32_t>();
+  const auto sentence = [&](std::int64_t c, std::size_t row) {
+    return static_cast<std::size_t>(c * rows) + row;
+  };
+  BatchBuilder builder(columns);
+  for (const std::size_t row : chosen) {
+    std::vector<std::span<const std::int32_t>> texts;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const std::size_t s = sentence(c, row);
+      texts.emplace_back(ids.data() + starts[s], ids.data() + starts[s + 1]);
     }
-    out.padded_tokens += longest * out.rows;
-    out.max_length = std::max(out.max_length, longest);
+    builder.add_row(texts, names[row] / columns);
   }
-  const auto tokens = static_cast<std::int64_t>(new_ids.size());
-  out.token_ids = ints(new_ids, {tokens});
-  out.token_index = ints(new_index, {tokens});
-  out.counted_position = ints(new_counted, {tokens});
-  out.positions = ints(new_place, {tokens, 2});
-  out.cu_seqlens = ints(new_starts, {out.sentences() + 1});
-  out.sentence_ids = ints(new_names, {out.sentences()});
-  if (lengths.defined()) out.lengths = ints(new_real, {out.sentences()});
+  PackedBatch out = *this;
+  const PackedBatch built = builder.build();
+  for (Tensor PackedBatch::*const part :
+       {&PackedBatch::token_ids, &PackedBatch::token_index, &PackedBatch::counted_position,
+        &PackedBatch::positions, &PackedBatch::cu_seqlens, &PackedBatch::sentence_ids})
+    out.*part = built.*part;
+  out.rows = built.rows;
+  out.ranks = 0;  // of the caller's batch
+  out.max_length = built.max_length;
+  out.real_tokens = built.real_tokens;
+  out.padded_tokens = built.padded_tokens;
+  if (lengths.defined()) {
+    const auto all = lengths.to_vector<std::int32_t>();
+    std::vector<std::int32_t> real;
+    for (std::int64_t c = 0; c < columns; ++c)
+      for (const std::size_t row : chosen) real.push_back(all[sentence(c, row)]);
+    out.real_tokens = std::accumulate(real.begin(), real.end(), std::int64_t{0});
+    out.lengths = ints(real, {out.sentences()});
+  }
   if (labels.defined()) {
     Shape shape = labels.shape();
     shape[0] = out.rows;

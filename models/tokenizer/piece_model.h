@@ -36,6 +36,8 @@ class Vocabulary {
   std::int32_t size() const { return static_cast<std::int32_t>(ends_.size()); }
   /// `id` must be in [0, size()), otherwise Error.
   std::string_view piece(std::int32_t id) const;
+  /// The first `count` pieces.
+  std::vector<std::string> pieces(std::int32_t count) const;
   std::int32_t find(std::string_view piece) const { return find("", piece); }
   /// The id of the piece `head` + `tail`.
   std::int32_t find(std::string_view head, std::string_view tail) const;

@@ -60,19 +60,16 @@ NormalizerSequence only_precompiled(const Normalizer& normalizer) {
   return sequence;
 }
 
-/// The id of the token with a role, by the settings or else by its usual name.
-std::int32_t role_id(const char* key, const char* usual, const TokenizerConfig& config,
-                     const TokenizerModel& model, const std::string& source) {
-  const auto role = config.roles.find(key);
-  const bool named = role != config.roles.end() && !role->second.content.empty();
-  const std::string name = named ? role->second.content : usual;
-  const std::int32_t id = model.pieces->vocabulary().find(name);
+}  // namespace
+
+std::int32_t required_id(const Vocabulary& vocabulary, std::string_view token,
+                         std::string_view source) {
+  const std::int32_t id = vocabulary.find(token);
   if (id == Vocabulary::kMissing)
-    fail_input(source, ": expected the special token ", quote(name), " in the vocabulary");
+    fail_input(source, ": expected the special token ", quote(token),
+               " in the vocabulary, it is not there");
   return id;
 }
-
-}  // namespace
 
 void add_tokens(std::span<const AddedToken> tokens, TokenizerModel& model,
                 const std::string& source) {
@@ -96,8 +93,7 @@ void add_tokens(std::span<const AddedToken> tokens, TokenizerModel& model,
   if (!vocabulary.can_grow())
     fail_input(source, ": has equal lines, or blank ones at its end; a line is expected for token ",
                quote(appended.front()));
-  std::vector<std::string> pieces;
-  for (std::int32_t id = 0; id < vocabulary.size(); ++id) pieces.emplace_back(vocabulary.piece(id));
+  std::vector<std::string> pieces = vocabulary.pieces(vocabulary.size());
   pieces.insert(pieces.end(), appended.begin(), appended.end());
   model.pieces->grow(Vocabulary(pieces, source));
 }
@@ -145,8 +141,11 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
 
 void take_class_settings(const std::string& tokenizer_class, const TokenizerConfig& config,
                          TokenizerModel& model, const std::string& source) {
+  // Of the token with a role, by the settings or else by its usual name.
   const auto id = [&](const char* key, const char* usual) {
-    return role_id(key, usual, config, model, source);
+    const auto role = config.roles.find(key);
+    const bool named = role != config.roles.end() && !role->second.content.empty();
+    return required_id(model.pieces->vocabulary(), named ? role->second.content : usual, source);
   };
   if (tokenizer_class == "XLMRobertaTokenizer") {
     if (dynamic_cast<const Unigram*>(model.pieces.get()) == nullptr || model.pieces->unk_id() != 3)

@@ -18,13 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfigFile = "tokenizer_config.json";
 
-void require(const Vocabulary& vocabulary, std::string_view token, std::string_view source) {
-  if (vocabulary.find(token) == Vocabulary::kMissing) {
-    fail_input(source, ": expected the special token ", quote(token),
-               " in the vocabulary, it is not there");
-  }
-}
-
 TokenizerFamily guess_family(const Vocabulary& vocabulary) {
   return vocabulary.find("<s>") == Vocabulary::kMissing ? TokenizerFamily::kBert
                                                         : TokenizerFamily::kMpnet;
@@ -36,7 +29,7 @@ TokenizerModel make_model(Vocabulary vocabulary, const TokenizerOptions& options
   const bool mpnet = family == TokenizerFamily::kMpnet;
   for (const char* name :
        {mpnet ? "<s>" : "[CLS]", mpnet ? "</s>" : "[SEP]", mpnet ? "<pad>" : "[PAD]", "[UNK]"})
-    require(vocabulary, name, source);
+    required_id(vocabulary, name, source);
   TokenizerConfig config;
   if (vocabulary.find(mpnet ? "<mask>" : "[MASK]") == Vocabulary::kMissing)
     config.roles["mask_token"] = {};
@@ -124,14 +117,6 @@ std::optional<TokenizerFamily> family_of(const std::string& name, const std::str
   return std::nullopt;
 }
 
-/// The pieces of words.
-Vocabulary word_pieces(const PieceModel& model, const std::string& source) {
-  std::vector<std::string> pieces;
-  for (std::int32_t id = 0; id < model.size(); ++id)
-    pieces.emplace_back(model.vocabulary().piece(id));
-  return Vocabulary(pieces, source);
-}
-
 /// tokenizer.json unchanged, except for the settings' added tokens and roles.
 TokenizerModel extend(TokenizerModel model, std::span<const AddedToken> added,
                       const TokenizerConfig& config, const std::string& source) {
@@ -195,7 +180,8 @@ TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config, Notes
   if (whole && dynamic_cast<const WordPiece*>(whole->pieces.get()) == nullptr)
     fail_input(source, ": model: expected WordPiece, as ", name, " has");
   Vocabulary vocabulary =
-      whole ? word_pieces(*whole->pieces, source) : Vocabulary::from_file(vocab);
+      whole ? Vocabulary(whole->pieces->vocabulary().pieces(whole->pieces->size()), source)
+            : Vocabulary::from_file(vocab);
   if (!family && !name.empty()) {
     fail_input(named_by, ": tokenizer_class: ", quote(name),
                " needs tokenizer.json, it is not there");

@@ -71,6 +71,9 @@ std::vector<AddedToken> read_added_tokens(const JsonNode& root);
 std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_length);
 std::string dump_special_tokens_map(const TokenizerModel& model);
 
+/// InputError, which begins with `source`, if the vocabulary has no such special token.
+std::int32_t required_id(const Vocabulary& vocabulary, std::string_view token,
+                         std::string_view source);
 /// Adds missing added tokens to the model: a token without a piece gets the next id. InputError if
 /// an existing one has different matching flags.
 void add_tokens(std::span<const AddedToken> tokens, TokenizerModel& model,

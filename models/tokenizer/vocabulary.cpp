@@ -79,6 +79,12 @@ std::string_view Vocabulary::piece(std::int32_t id) const {
   return text(id);
 }
 
+std::vector<std::string> Vocabulary::pieces(std::int32_t count) const {
+  std::vector<std::string> pieces;
+  for (std::int32_t id = 0; id < count; ++id) pieces.emplace_back(piece(id));
+  return pieces;
+}
+
 void Vocabulary::insert(std::int32_t id, std::string_view source) {
   const std::string_view piece = text(id);
   const std::uint64_t mixed = mix(hash(kHashStart, piece));
