@@ -1,8 +1,8 @@
 #include "ringlet/models/folder.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -17,26 +17,31 @@ namespace {
 
 constexpr const char* kSentenceConfig = "sentence_bert_config.json";
 
-PoolingMode parse_pooling(const std::string& mode, const JsonNode& j) {
-  if (mode == "mean") return PoolingMode::mean;
-  if (mode == "cls") return PoolingMode::cls;
-  if (mode == "max") return PoolingMode::max;
-  fail_input(j.name(), ": pooling mode ", quote(mode),
-             " is not supported; expected mean, cls or max");
+struct PoolingFlag {
+  const char* key;
+  const char* mode;
+};
+constexpr PoolingFlag kPoolingFlags[] = {
+    {"pooling_mode_cls_token", "cls"},
+    {"pooling_mode_mean_tokens", "mean"},
+    {"pooling_mode_max_tokens", "max"},
+    {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+    {"pooling_mode_weightedmean_tokens", "weightedmean"},
+    {"pooling_mode_lasttoken", "lasttoken"}};
+
+PoolingMode parse_pooling(std::string_view mode, const JsonNode& j) {
+  const auto found = std::ranges::find(kPoolings.all, mode);
+  if (found == kPoolings.all.end())
+    fail_input(j.name(), ": pooling mode ", quote(mode), " is not supported; expected ",
+               kPoolings.list());
+  return static_cast<PoolingMode>(found - kPoolings.all.begin());
 }
 
 // Newer files name the mode; older ones have a flag for each.
 PoolingMode read_pooling(const JsonNode& j) {
-  static const std::map<std::string, std::string> modes{
-      {"pooling_mode_mean_tokens", "mean"},
-      {"pooling_mode_cls_token", "cls"},
-      {"pooling_mode_max_tokens", "max"},
-      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
-      {"pooling_mode_weightedmean_tokens", "weightedmean"},
-      {"pooling_mode_lasttoken", "lasttoken"}};
-  std::vector<std::string> on;
-  for (const auto& [flag, mode] : modes)
-    if (j.get_or(flag, false)) on.push_back(mode);
+  std::vector<std::string_view> on;
+  for (const PoolingFlag& flag : kPoolingFlags)
+    if (j.get_or(flag.key, false)) on.push_back(flag.mode);
   if (j.has("pooling_mode")) {
     const JsonNode mode = j.at("pooling_mode");
     const bool list = mode.value().is_array() && mode.size() == 1;
@@ -238,12 +243,8 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
 
   Json pooling;
   pooling["word_embedding_dimension"] = modules.transformer()->config().hidden_size;
-  pooling["pooling_mode_cls_token"] = modules.pooling() == PoolingMode::cls;
-  pooling["pooling_mode_mean_tokens"] = modules.pooling() == PoolingMode::mean;
-  pooling["pooling_mode_max_tokens"] = modules.pooling() == PoolingMode::max;
-  pooling["pooling_mode_mean_sqrt_len_tokens"] = false;
-  pooling["pooling_mode_weightedmean_tokens"] = false;
-  pooling["pooling_mode_lasttoken"] = false;
+  for (const PoolingFlag& flag : kPoolingFlags)
+    pooling[flag.key] = flag.mode == kPoolings(modules.pooling());
   pooling["include_prompt"] = settings.include_prompt;
   make_folders(folder / "1_Pooling");
   write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));

@@ -102,8 +102,7 @@ void save_lora(const Module& module, const std::filesystem::path& folder, const 
     layers.push_back(name);
     if (adapter->r() != r) ranks[name] = adapter->r();
     if (adapter->alpha() != alpha) alphas[name] = number(adapter->alpha());
-    const auto [a, b] = adapter->factors();
-    for (const Parameter& factor : {a, b}) {
+    for (const Parameter& factor : adapter->factors()) {
       const Tensor value = whole(factor);
       if (whole.writes()) tensors.emplace_back(stored_name(factor), value.clone());
     }
@@ -152,8 +151,7 @@ std::size_t load_lora(Module& module, const std::filesystem::path& folder) {
     if (alpha != adapter->alpha())
       fail_input(config.name(), ": alpha of ", adapter->name(), ": expected ", adapter->alpha(),
                  ", found ", alpha);
-    const auto [a, b] = adapter->factors();
-    for (const Parameter& factor : {a, b}) {
+    for (const Parameter& factor : adapter->factors()) {
       check_tensor(file, {stored_name(factor), factor.dtype(), whole_shape(factor)});
       unknown.erase(stored_name(factor));
     }
@@ -162,8 +160,7 @@ std::size_t load_lora(Module& module, const std::filesystem::path& folder) {
     fail_input(file.path().string(), ": tensor ", quote(*unknown.begin()),
                " is of no LoRA layer of this model");
   for (const Lora* adapter : adapters) {
-    const auto [a, b] = adapter->factors();
-    for (const Parameter& factor : {a, b})
+    for (const Parameter& factor : adapter->factors())
       load_parameter(module, factor, file, stored_name(factor));
   }
   return adapters.size();

@@ -1,10 +1,10 @@
 // LoRA: low-rank updates of frozen linear layers. Hu et al., LoRA, 2021; names as in PEFT.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ringlet/autograd/functions.h"
@@ -46,7 +46,7 @@ class Lora final : public UnaryModule {
   }
   const Parameter& weight() const { return base_->weight; }
   /// (r, in) and (out, r): a saved folder holds their product as part of the weight.
-  std::pair<Parameter, Parameter> factors() const { return {a_->weight, b_->weight}; }
+  std::array<Parameter, 2> factors() const { return {a_->weight, b_->weight}; }
   std::int64_t r() const { return r_; }
   double alpha() const { return alpha_; }
   /// The name of the layer that it adapts: "encoder.layer.0.attention.attn.q".
