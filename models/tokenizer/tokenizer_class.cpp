@@ -141,7 +141,7 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
 
 void take_class_settings(const std::string& tokenizer_class, const TokenizerConfig& config,
                          TokenizerModel& model, const std::string& source) {
-  // Of the token with a role, by the settings or else by its usual name.
+  // The id of the token with a role, by the settings or else by its usual name.
   const auto id = [&](const char* key, const char* usual) {
     const auto role = config.roles.find(key);
     const bool named = role != config.roles.end() && !role->second.content.empty();

@@ -29,7 +29,7 @@ std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_le
 inline constexpr const char* kTokenRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                               "pad_token", "cls_token", "mask_token"};
 
-/// The roles whose ids a tokenizer has.
+/// The roles that SpecialTokens has ids of.
 inline constexpr std::pair<const char*, std::int32_t SpecialTokens::*> kSpecialRoles[] = {
     {"cls_token", &SpecialTokens::cls},
     {"sep_token", &SpecialTokens::sep},
