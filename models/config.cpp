@@ -37,33 +37,13 @@ Architecture read_architecture(const JsonNode& j) {
 }
 
 // Far above any model, and few enough to make before a weight is looked at.
-constexpr std::int64_t kMaxLayers = 1024;
+constexpr std::int64_t kMaxSize = 1 << 24, kMaxLayers = 1024;
 
 void check_sizes(const EncoderConfig& c, const std::string& source) {
-  const auto positive = [&](const char* key, std::int64_t value) {
-    if (value <= 0 || value > (std::int64_t{1} << 24))
-      fail_input(source, ": ", key, " must be in 1 to 2^24, not ", value);
-  };
-  if (c.num_hidden_layers > kMaxLayers)
-    fail_input(source, ": num_hidden_layers must be in 1 to ", kMaxLayers, ", not ",
-               c.num_hidden_layers);
-  positive("vocab_size", c.vocab_size);
-  positive("hidden_size", c.hidden_size);
-  positive("num_hidden_layers", c.num_hidden_layers);
-  positive("num_attention_heads", c.num_attention_heads);
-  positive("intermediate_size", c.intermediate_size);
-  if (c.pad_token_id < 0 || c.pad_token_id >= c.vocab_size)
-    fail_input(source, ": pad_token_id must be in 0 to vocab_size - 1 (", c.vocab_size - 1,
-               "), not ", c.pad_token_id);
   const bool roberta =
       c.architecture == Architecture::roberta || c.architecture == Architecture::xlm_roberta;
   if (roberta && c.pad_token_id != kCountedPadding)
     fail_input(source, ": pad_token_id must be ", kCountedPadding, ", not ", c.pad_token_id);
-  positive("max_position_embeddings", c.max_position_embeddings - c.first_position());
-  if (c.type_vocab_size != 0) positive("type_vocab_size", c.type_vocab_size);
-  if (c.architecture == Architecture::mpnet && c.relative_attention_num_buckets != kRelativeBuckets)
-    fail_input(source, ": relative_attention_num_buckets must be ", kRelativeBuckets, ", not ",
-               c.relative_attention_num_buckets);
   if (c.hidden_size % c.num_attention_heads != 0)
     fail_input(source, ": hidden_size ", c.hidden_size, " is not a multiple of ",
                c.num_attention_heads, " heads");
@@ -146,15 +126,21 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path, Notes*
     c.max_position_embeddings = 512;
   }
   const auto read = [&](const char* key, auto& value) { value = j.get_or(key, value); };
-  read("vocab_size", c.vocab_size);
-  for (const auto& key : kSizes) read(key.of(distilbert), c.*key.value);
+  const auto size = [&](const char* key, std::int64_t& value, std::int64_t least = 1,
+                        std::int64_t most = kMaxSize) {
+    if (j.has(key)) value = j.at(key).integer(least, most);
+  };
+  size("vocab_size", c.vocab_size);
+  for (const auto& key : kSizes)
+    size(key.of(distilbert), c.*key.value, 1,
+         key.value == &EncoderConfig::num_hidden_layers ? kMaxLayers : kMaxSize);
   for (const auto& key : kDropouts) read(key.of(distilbert), c.*key.value);
-  read("max_position_embeddings", c.max_position_embeddings);
-  read("relative_attention_num_buckets", c.relative_attention_num_buckets);
-  read("pad_token_id", c.pad_token_id);
+  size("max_position_embeddings", c.max_position_embeddings, c.first_position() + 1);
+  if (mpnet) j.require("relative_attention_num_buckets", kRelativeBuckets);
+  size("pad_token_id", c.pad_token_id, 0, c.vocab_size - 1);
   read("initializer_range", c.initializer_range);
   if (!distilbert) read("layer_norm_eps", c.layer_norm_eps);
-  if (!distilbert) read("type_vocab_size", c.type_vocab_size);
+  if (!distilbert) size("type_vocab_size", c.type_vocab_size, 0);
   if (mpnet) c.type_vocab_size = 0;
   check_sizes(c, j.source());
 

@@ -249,9 +249,7 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
   make_folders(folder / "1_Pooling");
   write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));
 
-  Json transformer;
-  transformer["max_seq_length"] = settings.max_seq_length;
-  transformer["do_lower_case"] = false;
+  const Json transformer{{"max_seq_length", settings.max_seq_length}, {"do_lower_case", false}};
   write_file(folder / kSentenceConfig, transformer.dump(2));
   write_sentence_config(folder, settings.config);
 }

@@ -1,6 +1,6 @@
 // The use of a whole module: its parameters by name, its device, its mode.
-#include "ringlet/core/base/quote.h"
 #include "ringlet/nn/module.h"
+#include "ringlet/nn/name_pattern.h"
 
 namespace ringlet::nn {
 namespace {
@@ -9,18 +9,12 @@ namespace {
 template <class Named>
 autograd::Variable find_named(const char* what, const std::vector<Named>& all,
                               const std::string& name) {
-  std::vector<std::string> known, namesakes;
-  const std::string last = name.substr(name.rfind('.') + 1);
+  std::vector<std::string> known;
   for (const auto& [one, handle] : all) {
     if (one == name) return handle;
     known.push_back(one);
-    if (one.ends_with(last)) namesakes.push_back(one);
   }
-  const std::vector<std::string> misspelt = nearest(name, known);
-  std::string near;
-  for (const std::string& one : misspelt.empty() ? namesakes : misspelt)
-    if (near.size() < 200) near += (near.empty() ? "" : ", ") + one;
-  fail("no ", what, " '", name, "'", near.empty() ? "" : "; near: ", near);
+  fail_no_match(what, name, known);
 }
 
 }  // namespace

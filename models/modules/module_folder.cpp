@@ -125,12 +125,10 @@ std::shared_ptr<SentenceModule> read_module(const ModuleEntry& entry, std::int64
 std::string subfolder(std::size_t i, const std::string& type) { return str(i, '_', type); }
 
 Json list_entry(std::size_t i, const std::string& path, const std::string& type) {
-  Json j;
-  j["idx"] = i;
-  j["name"] = std::to_string(i);
-  j["path"] = path;
-  j["type"] = "sentence_transformers.models." + type;
-  return j;
+  return {{"idx", i},
+          {"name", std::to_string(i)},
+          {"path", path},
+          {"type", "sentence_transformers.models." + type}};
 }
 
 }  // namespace

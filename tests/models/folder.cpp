@@ -526,7 +526,7 @@ TEST_CASE("a config.json that lies is refused with the key and what it may be") 
   };
   for (const auto& [value, text] : {std::pair(-5, "-5"), std::pair(325, "325")})
     refused("mpnet", "pad_token_id", value,
-            std::string("pad_token_id must be in 0 to vocab_size - 1 (324), not ") + text);
+            std::string("pad_token_id: expected an integer from 0 to 324, got ") + text);
   for (const auto& [value, text] : {std::pair(-1.0, "-1"), std::pair(0.0, "0")})
     refused("bert", "layer_norm_eps", value,
             std::string("layer_norm_eps must be finite and above 0, not ") + text);
@@ -539,8 +539,9 @@ TEST_CASE("a config.json that lies is refused with the key and what it may be") 
           "model_type 'albert' is not supported; expected bert, mpnet, roberta, xlm-roberta or "
           "distilbert");
   refused("bert", "num_hidden_layers", 16'000'000,
-          "num_hidden_layers must be in 1 to 1024, not 16000000");
-  refused("bert", "type_vocab_size", -2, "type_vocab_size must be in 1 to 2^24, not -2");
+          "num_hidden_layers: expected an integer from 1 to 1024, got 16000000");
+  refused("bert", "type_vocab_size", -2,
+          "type_vocab_size: expected an integer from 0 to 16777216, got -2");
   refused("bert", "initializer_range", -0.5,
           "initializer_range must be finite and 0 or more, not -0.5");
 }

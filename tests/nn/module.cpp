@@ -61,12 +61,12 @@ TEST_CASE("parameters have dotted names, in the order of registration") {
   CHECK(net.num_parameters() == 13);
   CHECK(net.parameter("layer.1.bias") == net.second->bias);
   CHECK_THROWS_WITH_AS(net.parameter("layer.7.bias"),
-                       "no parameter 'layer.7.bias'; near: layer.0.bias, layer.1.bias", Error);
+                       "[module] no parameter 'layer.7.bias'; near: layer.0.bias", Error);
   CHECK_THROWS_WITH_AS(net.parameter("layer.1.weigth"),
-                       "no parameter 'layer.1.weigth'; near: layer.1.weight", Error);
-  CHECK_THROWS_WITH_AS(net.parameter("bias"),
-                       "no parameter 'bias'; near: layer.0.bias, layer.1.bias", Error);
-  CHECK_THROWS_WITH_AS(net.parameter("momentum"), "no parameter 'momentum'", Error);
+                       "[module] no parameter 'layer.1.weigth'; near: layer.1.weight", Error);
+  CHECK_THROWS_WITH_AS(
+      net.parameter("bias"),
+      "[module] no parameter 'bias'; there are: scale, layer.*.weight, layer.*.bias", Error);
 }
 
 TEST_CASE("a parameter's name is taken once, by a shared one, too") {
@@ -202,8 +202,8 @@ TEST_CASE("the handle of a buffer follows it, and a copy has one of its own") {
   Net net;
   net.add("first", std::make_shared<Counter>());
   CHECK(net.buffer("first.calls").name() == "first.calls");
-  CHECK_THROWS_WITH_AS(net.buffer("second.calls"), "no buffer 'second.calls'; near: first.calls",
-                       Error);
+  CHECK_THROWS_WITH_AS(net.buffer("second.calls"),
+                       "[module] no buffer 'second.calls'; there are: first.calls", Error);
 }
 
 TEST_CASE("contiguous neighbours are one tensor") {
