@@ -95,37 +95,96 @@ WeightUse weight_use() {
   return grad_enabled() || LeafRecorder::active() ? WeightUse::changing : WeightUse::kept;
 }
 
-/// `pre` (.., out) is defined if GELU follows.
-Variable record_linear(const Tensor& y, const Tensor& pre, const Variable& x,
-                       const Variable& weight, const Variable& bias) {
-  const DType bias_dtype = bias ? bias.dtype() : DType::f32;
-  auto backward = [x = Saved(x), weight = Saved(weight), pre, bias_dtype](const Tensor& grad_y,
-                                                                          Gradients& grads) {
-    const Tensor& w = weight.tensor(grads);
-    GradientSink to_bias;
-    if (grads[2].needed()) to_bias = grads[2].sink({w.size(0)}, bias_dtype, w.device());
-    const Tensor grad = pre ? gelu_backward(grad_y, pre, std::exchange(to_bias, {})) : grad_y;
+/// The tensors as one: a view if they are contiguous already (in an arena), else a copy.
+Tensor joined(const std::vector<Tensor>& parts) {
+  const Tensor view = adjacent(parts);
+  return view.defined() ? view : ringlet::concat(parts, 0);
+}
+
+/// The gradients of y = x W' + b, where W and b have the rows of all parts.
+struct LinearBackward {
+  Saved x;                     // (.., in)
+  std::vector<Saved> weights;  // (rows, in) each
+  DType bias_dtype;
+  Tensor pre;  // (.., out) if GELU follows, else undefined
+
+  void operator()(const Tensor& grad_y, Gradients& grads) const {
     const Tensor& input = x.tensor(grads);
-    const std::int64_t in = w.size(1), out = w.size(0);
+    std::vector<Tensor> values;
+    for (const Saved& weight : weights) values.push_back(weight.tensor(grads));
+    const std::size_t count = values.size();
+    Sinks to_biases({&grads[1 + count], count}, values, bias_dtype, true);
+    const Tensor grad =
+        pre ? gelu_backward(grad_y, pre, std::exchange(to_biases, {}).whole) : grad_y;
+    const Sinks to_weights({&grads[1], count}, values, values[0].dtype(), false);
+    const std::int64_t in = values[0].size(1), out = grad.size(-1);
     const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
     const Tensor rows_grad = grad.view({rows, out}), rows_x = input.view({rows, in});
-    const GradientSink to_weight = grads[1].sink_of(w);
-    run_beside(grads, 1, {rows_grad, rows_x},
-               [&] { linear_gradients_into(to_weight, to_bias, rows_grad, rows_x); });
+    run_beside(grads, 1, {rows_grad, rows_x}, [&] {
+      if (to_weights.at_once() && to_biases.at_once())
+        return linear_gradients_into(to_weights.whole, to_biases.whole, rows_grad, rows_x);
+      std::int64_t begin = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::int64_t size = values[i].size(0);
+        const GradientSink to_weight = to_weights.parts[i], to_bias = to_biases.parts[i];
+        if (to_weight || to_bias)
+          linear_gradients_into(to_weight, to_bias, ringlet::narrow(rows_grad, 1, begin, size),
+                                rows_x);
+        begin += size;
+      }
+    });
     if (!grads[0].needed()) return;
     const GradientSink to = grads[0].sink_of(input);
     Tensor rows_to = to.out.view({rows, in});
-    matmul_into(rows_to, rows_grad, w, {}, to.beta);
+    matmul_into(rows_to, rows_grad, joined(values), {}, to.beta);
+  }
+
+  // The destinations of all parts' gradients; `whole` if all are needed and contiguous.
+  struct Sinks {
+    std::vector<GradientSink> parts;
+    GradientSink whole;
+    std::size_t wanted = 0;
+
+    Sinks() = default;
+    Sinks(std::span<Gradient> grads, const std::vector<Tensor>& weights, DType dtype, bool bias)
+        : parts(grads.size()) {
+      std::vector<Tensor> outs;
+      for (std::size_t i = 0; i < grads.size(); ++i) {
+        if (!grads[i].needed()) continue;
+        const Tensor& weight = weights[i];
+        parts[i] =
+            grads[i].sink(bias ? Shape{weight.size(0)} : weight.shape(), dtype, weight.device());
+        outs.push_back(parts[i].out);
+      }
+      wanted = outs.size();
+      const bool same_beta = std::all_of(parts.begin(), parts.end(), [&](const GradientSink& part) {
+        return part.beta == parts[0].beta;
+      });
+      if (wanted == parts.size() && same_beta) whole = {adjacent(outs), parts[0].beta};
+    }
+    bool at_once() const { return wanted == 0 || whole; }
   };
-  return record(pre ? "linear_gelu" : "linear", y, {x, weight, bias}, std::move(backward));
+};
+
+Variable record_linear(const char* op, const Tensor& y, const Variable& x,
+                       const std::vector<Variable>& weights, const std::vector<Variable>& biases,
+                       const Tensor& pre = {}) {
+  std::vector<Variable> inputs;
+  inputs.reserve(1 + weights.size() + biases.size());
+  inputs.push_back(x);
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  inputs.insert(inputs.end(), biases.begin(), biases.end());
+  const DType bias_dtype = biases[0] ? biases[0].dtype() : DType::f32;
+  return record(op, y, inputs,
+                LinearBackward{x, {weights.begin(), weights.end()}, bias_dtype, pre});
 }
 
 }  // namespace
 
 Variable linear(const Variable& x, const Variable& weight, const Variable& bias) {
   const Tensor b = bias ? bias.tensor() : Tensor();
-  return record_linear(ringlet::linear(x.tensor(), weight.tensor(), b, weight_use()), {}, x, weight,
-                       bias);
+  const Tensor y = ringlet::linear(x.tensor(), weight.tensor(), b, weight_use());
+  return record_linear("linear", y, x, {weight}, {bias});
 }
 
 Variable linear(const Variable& x, const Variable& weight, const Variable& bias,
@@ -139,95 +198,17 @@ Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& 
   const Tensor b = bias ? bias.tensor() : Tensor();
   Tensor pre;
   const Tensor y = ringlet::linear_gelu(x.tensor(), weight.tensor(), b, pre, weight_use());
-  return record_linear(y, pre, x, weight, bias);
+  return record_linear("linear_gelu", y, x, {weight}, {bias}, pre);
 }
-
-namespace {
-
-/// The tensors as one: a view if they are contiguous already (in an arena), else a copy.
-Tensor joined(const std::vector<Tensor>& parts) {
-  const Tensor view = adjacent(parts);
-  return view.defined() ? view : ringlet::concat(parts, 0);
-}
-
-struct PackedLinearBackward {
-  Saved x;                         // (.., in)
-  std::vector<Saved> weights;      // (rows, in) each
-  std::vector<Shape> bias_shapes;  // (rows) each
-
-  void operator()(const Tensor& grad, Gradients& grads) const {
-    const Tensor& input = x.tensor(grads);
-    const Tensor rows_x = input.view({-1, input.size(-1)});   // (R, in)
-    const Tensor rows_grad = grad.view({-1, grad.size(-1)});  // (R, out)
-    std::vector<Tensor> values;
-    std::vector<Shape> weight_shapes;
-    for (const Saved& weight : weights) {
-      values.push_back(weight.tensor(grads));
-      weight_shapes.push_back(values.back().shape());
-    }
-
-    const DType dtype = values[0].dtype();
-    Sinks to_weights({&grads[1], weights.size()}, weight_shapes, dtype, grad.device());
-    Sinks to_biases({&grads[1 + weights.size()], weights.size()}, bias_shapes, dtype,
-                    grad.device());
-    run_beside(grads, 1, {rows_grad, rows_x}, [&] {
-      if (to_weights.at_once() && to_biases.at_once())
-        return ringlet::linear_gradients_into(to_weights.whole, to_biases.whole, rows_grad, rows_x);
-      std::int64_t begin = 0;
-      for (std::size_t i = 0; i < weights.size(); ++i) {
-        const std::int64_t rows = weight_shapes[i][0];
-        const GradientSink to_weight = to_weights.parts[i], to_bias = to_biases.parts[i];
-        if (to_weight || to_bias)
-          ringlet::linear_gradients_into(to_weight, to_bias,
-                                         ringlet::narrow(rows_grad, 1, begin, rows), rows_x);
-        begin += rows;
-      }
-    });
-    if (!grads[0].needed()) return;
-    const GradientSink to = grads[0].sink_of(input);
-    Tensor rows_to = to.out.view(rows_x.shape());
-    ringlet::matmul_into(rows_to, rows_grad, joined(values), {}, to.beta);
-  }
-
-  // The destinations of all parts' gradients; `whole` if all are needed and contiguous.
-  struct Sinks {
-    std::vector<GradientSink> parts;
-    GradientSink whole;
-    std::size_t wanted = 0;
-
-    Sinks(std::span<Gradient> grads, const std::vector<Shape>& shapes, DType dtype, Device device)
-        : parts(grads.size()) {
-      std::vector<Tensor> outs;
-      for (std::size_t i = 0; i < grads.size(); ++i) {
-        if (!grads[i].needed()) continue;
-        parts[i] = grads[i].sink(shapes[i], dtype, device);
-        outs.push_back(parts[i].out);
-      }
-      wanted = outs.size();
-      const bool same_beta = std::all_of(parts.begin(), parts.end(), [&](const GradientSink& part) {
-        return part.beta == parts[0].beta;
-      });
-      if (wanted == parts.size() && same_beta) whole = {adjacent(outs), parts[0].beta};
-    }
-    bool at_once() const { return wanted == 0 || whole; }
-  };
-};
-
-}  // namespace
 
 Variable packed_linear(const Variable& x, const std::vector<Variable>& weights,
                        const std::vector<Variable>& biases) try {
   std::vector<Tensor> weight_tensors, bias_tensors;
-  std::vector<Variable> inputs{x};
   for (const Variable& weight : weights) weight_tensors.push_back(weight.tensor());
   for (const Variable& bias : biases) bias_tensors.push_back(bias.tensor());
-  inputs.insert(inputs.end(), weights.begin(), weights.end());
-  inputs.insert(inputs.end(), biases.begin(), biases.end());
   const Tensor y =
       ringlet::linear(x.tensor(), joined(weight_tensors), joined(bias_tensors), weight_use());
-  PackedLinearBackward backward{x, {weights.begin(), weights.end()}, {}};
-  for (const Variable& bias : biases) backward.bias_shapes.push_back(bias.shape());
-  return record("packed_linear", y, inputs, backward);
+  return record_linear("packed_linear", y, x, weights, biases);
 } catch (const Error& error) {
   fail_as("packed_linear", error);
 }
