@@ -203,7 +203,8 @@ TEST_CASE("the handle of a buffer follows it, and a copy has one of its own") {
   net.add("first", std::make_shared<Counter>());
   CHECK(net.buffer("first.calls").name() == "first.calls");
   CHECK_THROWS_WITH_AS(net.buffer("second.calls"),
-                       "[module] no buffer 'second.calls'; there are: first.calls", Error);
+                       "[module] no buffer 'second.calls'; there are: first.calls, first.mean",
+                       Error);
 }
 
 TEST_CASE("contiguous neighbours are one tensor") {
