@@ -39,7 +39,7 @@ RINGLET_HOST_DEVICE TurnedTile turned_tile(const TurnedTiles& plan, std::int64_t
           offset[1] + first_a * plan.a_out_stride + first_b};
 }
 
-/// Requires merged dimensions (core/ops/permutation.h); the last is not contiguous in the input.
+/// The last dimension is not contiguous in the input.
 inline TurnedTiles plan_turned_tiles(const PermuteArgs& args) {
   const int b = args.dim - 1;
   int a = 0;
