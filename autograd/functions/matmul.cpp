@@ -97,6 +97,7 @@ WeightUse weight_use() {
 
 /// The tensors as one: a view if they are contiguous already (in an arena), else a copy.
 Tensor joined(const std::vector<Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
   const Tensor view = adjacent(parts);
   return view.defined() ? view : ringlet::concat(parts, 0);
 }
