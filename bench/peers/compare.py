@@ -2,7 +2,7 @@
 
     python bench/peers/compare.py step --throughput build/bench/throughput --python torch1.13=/usr/bin/python3
     python bench/peers/compare.py strategies --throughput build/bench/throughput --model minilm-l6 --devices 2
-    python bench/peers/compare.py encode --ringlet build/train/ringlet --data $RINGLET_DATA
+    python bench/peers/compare.py encode --ringlet build/train/ringlet --data $OURS_DATA
 
 step: training steps of one device. strategies: ringlet's and Sentence Transformers' own, with options as throughput
 has them. encode: embedding SNLI dev.
@@ -10,6 +10,7 @@ On a CPU each peer runs as installed and at its best, and the table says which k
 """
 
 import argparse
+import collections
 import itertools
 import json
 import os
@@ -25,12 +26,14 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
-RINGLET, INSTALLED, BEST = "ringlet", "Sentence Transformers", "Sentence Transformers at its best"
+OURS, INSTALLED, BEST = "ours", "Sentence Transformers", "Sentence Transformers at its best"
 VARIANTS = ("plain", "tuned", "sdpa", "both", "sentence_transformers")
 EXTRAS = {"f32", "bf16", "compile", "flash"}
 KEPT = ("pairs_per_s", "real_tokens_per_s", "peak_memory_bytes", "peak_device_bytes", "peak_tensor_bytes")
 # Options of our communication and of how we launch steps.
 FORWARDED = ("--transport", "--algorithm", "--step-graphs")
+# One row of settings, {name: value}, the programs to run, {name: (command, environment)}, and the options of their runs.
+Case = collections.namedtuple("Case", "labels programs arguments")
 
 
 # ---- the peers' environments ----------------------------------------------------------------------------------------
@@ -85,37 +88,20 @@ def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
-def measured_on():
-    """The processor and the commit that a result is of."""
+def printed(*command):
+    """What a program prints; nothing where there is none."""
     try:
-        commit = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"],
-                                capture_output=True, text=True, check=False).stdout.strip()
-    except OSError:  # no git
-        commit = ""
-    return {"machine": platform.platform(), "processor": f"{os.cpu_count()} x {processor().get('model name', '')}",
-            "commit": os.environ.get("COMMIT") or commit}
-
-
-def gpu_names():
-    """Of all GPUs of this machine, with their drivers."""
-    try:
-        return subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                              capture_output=True, text=True, check=False).stdout.splitlines()
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
-        return []
+        return ""
 
 
 def pinned(arguments):
-    """The start of a command that keeps a program to its cores, and the cores; on GPUs nothing."""
+    """The start of a command that keeps a program to its cores; on GPUs nothing."""
     if getattr(arguments, "device", "cpu") != "cpu":
-        return [], None
+        return []
     cores = arguments.cores or ",".join(map(str, range(getattr(arguments, "devices", 1) * arguments.threads)))
-    return ["taskset", "-c", cores], cores
-
-
-def more_steps(arguments):
-    """Times the steps of ours: it captures a graph of each shape on a GPU, so few of those timed are to be a first."""
-    return 1 if arguments.device == "cpu" else 5
+    return ["taskset", "-c", cores]
 
 
 def run(name, command, environment, arguments, more=1):
@@ -124,7 +110,7 @@ def run(name, command, environment, arguments, more=1):
     with tempfile.TemporaryDirectory() as folder:
         result, log = pathlib.Path(folder) / "result.json", pathlib.Path(folder) / "log"
         warmup = min(more * arguments.warmup, max(1000, arguments.warmup))  # ours takes no more than 1000
-        line = ["timeout", "--foreground", "-k", "10", str(arguments.deadline), *pinned(arguments)[0], *command,
+        line = ["timeout", "--foreground", "-k", "10", str(arguments.deadline), *pinned(arguments), *command,
                 "--warmup", str(warmup), "--steps", str(more * arguments.steps), "--json", str(result)]
         with log.open("wb") as out:
             process = subprocess.Popen(line, env={**os.environ, **environment}, stdout=out, stderr=out)
@@ -135,18 +121,20 @@ def run(name, command, environment, arguments, more=1):
         return {**json.loads(result.read_text())["rows"][0], "peak_memory_bytes": usage.ru_maxrss * 1024}
 
 
-def say(number, arguments, name, row):
-    print(f"round {number + 1}/{arguments.rounds} {name}: {row['pairs_per_s']:.3f} pairs/s, "
-          f"{row['peak_memory_bytes'] / 2**20:.0f} MiB", flush=True)
-
-
 def write_json(arguments, **figures):
-    if arguments.json:
-        settings = {key: value for key, value in vars(arguments).items()
-                    if key not in ("json", "python", "throughput", "ringlet", "launcher", "data", "compare")}
-        gpus = {"gpus": gpu_names()} if getattr(arguments, "device", "cpu") != "cpu" else {}
-        text = json.dumps({**measured_on(), **gpus, "settings": settings, **figures}, indent=1)
-        pathlib.Path(arguments.json).write_text(text)
+    """With the machine and the commit that the figures are of."""
+    if not arguments.json:
+        return
+    settings = {key: value for key, value in vars(arguments).items()
+                if key not in ("json", "python", "throughput", "ringlet", "launcher", "data", "compare", "cases")}
+    commit = printed("git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12")
+    where = {"machine": platform.platform(), "processor": f"{os.cpu_count()} x {processor().get('model name', '')}",
+             "commit": os.environ.get("COMMIT") or commit}
+    if getattr(arguments, "device", "cpu") != "cpu":
+        gpus = printed("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+        where["gpus"] = gpus.splitlines()
+    text = json.dumps({**where, "settings": settings, **figures}, indent=1)
+    pathlib.Path(arguments.json).write_text(text)
 
 
 def print_table(head, rows):
@@ -155,12 +143,102 @@ def print_table(head, rows):
         print("| " + " | ".join(row) + " |")
 
 
+def figures_of(row):
+    """Those that are kept of each round; a GPU's memory has another name on either side."""
+    kept = {figure: row[figure] for figure in KEPT if figure in row}
+    if "peak_tensor_bytes" in row:
+        kept.setdefault("peak_device_bytes", row["peak_tensor_bytes"])
+    if "a_step" in row:  # of ours: the share of its steps that were graphs
+        kept["replayed"] = row["a_step"]["replayed"]
+    return {**kept, "step_ms": row["step_ms"]["median"]}
+
+
+def measure(arguments, number, case, result):
+    """Every program of a case once, into `result`. One that fails is left out from then on."""
+    for name, (command, environment) in case.programs.items():
+        if name in result["failed"]:
+            continue
+        # On a GPU ours captures a graph of each shape, so few of those timed are to be a first.
+        more = 5 if name.startswith(OURS) and arguments.device != "cpu" else 1
+        shown = f"{name} {case.labels.get('strategy', '')}".rstrip()
+        row = run(shown, command, environment, case.arguments, more)
+        if row and row["devices"] != case.labels.get("devices", 1):
+            print(f"{shown} failed: it ran on {row['devices']} device(s), so no more are visible")
+            row = None
+        if row is None:
+            result["failed"].append(name)
+            result["runs"].pop(name, None)
+            continue
+        for figure, value in figures_of(row).items():
+            result["runs"].setdefault(name, {}).setdefault(figure, []).append(value)
+        print(f"round {number + 1}/{arguments.rounds} {shown}: {row['pairs_per_s']:.3f} pairs/s, "
+              f"{row['peak_memory_bytes'] / 2**20:.0f} MiB", flush=True)
+    # How much faster ours is than each, round by round.
+    for own in [name for name in result["runs"] if name.startswith(OURS)]:
+        for theirs in result["runs"].values():
+            pairs = zip(result["runs"][own]["pairs_per_s"], theirs["pairs_per_s"])
+            theirs[f"{own}_faster_by"] = [a / b for a, b in pairs]
+
+
+def compare_cases(arguments):
+    """A round is every program of every case, so that drift affects all alike."""
+    with tempfile.TemporaryDirectory() as folder:
+        cases = arguments.cases(arguments, folder)
+        results = [{**case.labels, "failed": [], "runs": {}} for case in cases]
+        for number in range(arguments.rounds):
+            for case, result in zip(cases, results):
+                measure(arguments, number, case, result)
+                write_json(arguments, results=results)  # a run that is cut short leaves its rounds
+        for case, result in zip(cases, results):
+            for name, figures in result["runs"].items():
+                if arguments.device == "cpu" and not name.startswith(OURS):
+                    command, environment = case.programs[name]
+                    figures["kernels"] = kernels_of(command[0], environment)
+    write_json(arguments, results=results)
+    print_results(arguments, cases, results)
+    failed = sorted({f"{name} {result.get('strategy', '')}".rstrip() for result in results for name in result["failed"]})
+    if failed and arguments.cases is strategies:
+        sys.exit(f"failed: {', '.join(failed)}")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    if any(len(result["runs"]) < 2 for result in results):
+        sys.exit("nothing is left to compare")
+
+
+def print_results(arguments, cases, results):
+    """A row for each program of each case; speed-ups are over the same program's step of one device."""
+    on_cpu, several = arguments.device == "cpu", arguments.cases is strategies
+    words = [f"batch {arguments.batch} a device", f"{arguments.rounds} rounds of {arguments.steps} steps"]
+    if several:
+        words += [f"{arguments.model} {arguments.dtype}", *map(" ".join, filter(None, (pinned(arguments), forwarded(arguments))))]
+    print(f"\n{', '.join(words)}: median (min-max)\n")
+    own = sorted({name for result in results for name in result["runs"] if name.startswith(OURS)})
+    alone = next((result["runs"] for result in results if result.get("strategy") == "none"), {})
+    peak = "peak_memory_bytes" if on_cpu else "peak_device_bytes"
+    rows = []
+    for case, result in zip(cases, results):
+        for name, row in result["runs"].items():
+            cells = [*map(str, case.labels.values()), name, spread(row["pairs_per_s"], 3)]
+            cells += [spread(row[f"{each}_faster_by"], 2) + "x" if f"{each}_faster_by" in row and each != name else "-"
+                      for each in own]
+            if several:
+                rate = statistics.median(row["pairs_per_s"])
+                cells.append(f"{rate / statistics.median(alone[name]['pairs_per_s']):.2f}" if name in alone else "-")
+            rows.append([*cells, f"{max(row[peak]) / 2**20:.0f}" if peak in row else "-", row.get("kernels", "-")])
+    labels = ["threads" if label == "threads" and on_cpu else arguments.device if label == "threads" else label
+              for label in cases[0].labels]
+    print_table([*labels, "program", "pairs/s", *(f"{name}: faster by" for name in own),
+                 *(["speed-up"] if several else []), f"peak MiB of {'a process' if on_cpu else 'the first GPU'}",
+                 "kernels"], rows)
+    if several and not on_cpu:
+        print("\n" + replayed_line(results))
+
+
 # ---- step -----------------------------------------------------------------------------------------------------------
 
-def ours(arguments):
-    command = [arguments.throughput, "--strategy", "none", "--model", arguments.model, "--dtype", arguments.dtype,
-               "--batch", str(arguments.batch), "--rounds", "1", "--matmul-precision", arguments.precision]
-    command += ["--histogram", arguments.histogram] if arguments.histogram else []
+def ours(arguments, strategy, devices, *more):
+    command = [arguments.throughput, "--strategy", strategy, "--model", arguments.model, "--dtype", arguments.dtype,
+               "--batch", str(arguments.batch), "--rounds", "1", "--devices", str(devices), *more]
     if arguments.device != "cpu":
         return command + ["--device", arguments.device, "--idle-steps", "0"]
     return command + ["--threads-per-device", str(arguments.threads)]
@@ -186,9 +264,11 @@ def programs(arguments, folder):
     """{name: (command, environment)}; without a variant, or by Sentence Transformers, as installed and at its best."""
     found = {}
     if arguments.throughput:
-        found["ours"] = (ours(arguments), {})
+        same = ["--matmul-precision", arguments.precision]
+        same += ["--histogram", arguments.histogram] if arguments.histogram else []
+        found[OURS] = (ours(arguments, "none", 1, *same), {})
         if arguments.padded:
-            found["ours padded"] = (ours(arguments) + ["--padded"], {})
+            found[f"{OURS} padded"] = (ours(arguments, "none", 1, *same, "--padded"), {})
     for entry in arguments.python:
         name, _, path = entry.partition("=")
         variant, *extras = name.partition(":")[2].split("+")
@@ -202,58 +282,14 @@ def programs(arguments, folder):
     return found
 
 
-def run_steps(arguments, folder):
-    """The figures of every round by program. A program that fails is left out from then on."""
-    runs, failed, found = {}, [], programs(arguments, folder)
-    for number in range(arguments.rounds):
-        for name, (command, environment) in found.items():
-            more = more_steps(arguments) if name.startswith("ours") else 1
-            row = None if name in failed else run(name, command, environment, arguments, more)
-            if row is None:
-                failed += [name] if name not in failed else []
-                runs.pop(name, None)
-                continue
-            kept = runs.setdefault(name, {})
-            for figure in (*KEPT, "step_ms"):
-                if figure in row:
-                    kept.setdefault(figure, []).append(row[figure] if figure != "step_ms" else row["step_ms"]["median"])
-            say(number, arguments, name, row)
-        # How much faster ours is than each, round by round.
-        for own in [name for name in runs if name.startswith("ours")]:
-            for result in runs.values():
-                pairs = zip(runs[own]["pairs_per_s"], result["pairs_per_s"])
-                result[f"{own}_faster_by"] = [mine / theirs for mine, theirs in pairs]
-        # A run that is cut short leaves its rounds.
-        yield {"model": arguments.model, "dtype": arguments.dtype, "threads": arguments.threads, "failed": failed,
-               "runs": runs}
-    if arguments.device == "cpu":
-        for name, result in runs.items():
-            if not name.startswith("ours"):
-                result["kernels"] = kernels_of(found[name][0][0], found[name][1])
-
-
-def compare_step(arguments):
-    results = []
-    with tempfile.TemporaryDirectory() as folder:
-        for model, dtype, threads in itertools.product(arguments.model, arguments.dtype, arguments.threads):
-            each = argparse.Namespace(**{**vars(arguments), "model": model, "dtype": dtype, "threads": threads})
-            results.append(None)
-            for results[-1] in run_steps(each, folder):
-                write_json(arguments, results=results)
-            write_json(arguments, results=results)
-    place = "threads" if arguments.device == "cpu" else arguments.device
-    print(f"\nbatch {arguments.batch}, {arguments.rounds} rounds of {arguments.steps} steps: median (min-max)\n")
-    own = ["ours", "ours padded"][:1 + arguments.padded] if arguments.throughput else []
-    print_table(["model", "dtype", place, "program", "pairs/s", *(f"{name}: faster by" for name in own), "peak MiB",
-                 "kernels"],
-                ([result["model"], result["dtype"], str(result["threads"]), name, spread(row["pairs_per_s"], 3),
-                  *(spread(row[f"{mine}_faster_by"], 2) + "x" if f"{mine}_faster_by" in row and mine != name else "-"
-                    for mine in own), f"{max(row['peak_memory_bytes']) / 2**20:.0f}", row.get("kernels", "-")]
-                 for result in results for name, row in result["runs"].items()))
-    if failed := sorted({name for result in results for name in result["failed"]}):
-        print(f"failed: {', '.join(failed)}")
-    if any(len(result["runs"]) < 2 for result in results):
-        sys.exit("nothing is left to compare")
+def steps(arguments, folder):
+    """A case for each combination."""
+    cases = []
+    for model, dtype, threads in itertools.product(arguments.model, arguments.dtype, arguments.threads):
+        labels = {"model": model, "dtype": dtype, "threads": threads}
+        each = argparse.Namespace(**{**vars(arguments), **labels})
+        cases.append(Case(labels, programs(each, folder), each))
+    return cases
 
 
 # ---- strategies -----------------------------------------------------------------------------------------------------
@@ -262,8 +298,8 @@ SCRIPTS = {"none": "sentence_transformers_trainer.py", "dp": "sentence_transform
            "ddp": "sentence_transformers_trainer.py", "fsdp": "sentence_transformers_step.py"}
 
 
-def completed(arguments):
-    """With the defaults that depend on other options."""
+def strategies(arguments, folder):
+    """A case for each strategy: ringlet's, and Sentence Transformers' as installed and on a CPU at its best."""
     on_cpu = arguments.device == "cpu"
     if arguments.warmup is None:
         arguments.warmup = 1 if on_cpu else 10
@@ -278,8 +314,13 @@ def completed(arguments):
     if not there:
         print(f"Sentence Transformers is skipped: it has none of --strategy {','.join(named)}", file=sys.stderr)
         sys.exit()
-    arguments.strategies = there
-    return arguments
+    best = best_environment(folder) if on_cpu else {}
+    cases = []
+    for strategy in there:
+        count = 1 if strategy == "none" else arguments.devices
+        programs_of = commands(arguments, strategy, count, best)
+        cases.append(Case({"strategy": strategy, "devices": count}, programs_of, arguments))
+    return cases
 
 
 def forwarded(arguments):
@@ -287,117 +328,36 @@ def forwarded(arguments):
     return [word for option, value in values.items() if value is not None for word in (option, value)]
 
 
-def commands(arguments, strategy, best):
-    """{side: (command, environment)}"""
-    count = devices(arguments, strategy)
-    same = ["--strategy", strategy, "--model", arguments.model, "--batch", str(arguments.batch),
-            "--dtype", arguments.dtype]
-    ours = [arguments.throughput, *same, "--rounds", "1", "--devices", str(count), *forwarded(arguments)]
-    theirs = [str(HERE / SCRIPTS[strategy]), *same]
+def commands(arguments, strategy, count, best):
+    """{program: (command, environment)}"""
+    mine = ours(arguments, strategy, count, *forwarded(arguments))
+    theirs = [str(HERE / SCRIPTS[strategy]), "--strategy", strategy, "--model", arguments.model, "--dtype",
+              arguments.dtype, "--batch", str(arguments.batch)]
     if strategy not in ("none", "dp"):
         launched = ["--nproc-per-node", str(count)]
         theirs = ["-m", "torch.distributed.run", "--standalone", *launched, *theirs]
         if arguments.launcher:
-            ours = [arguments.launcher, "run", *launched, *ours]
+            mine = [arguments.launcher, "run", *launched, *mine]
     theirs = [arguments.python, *theirs]
     if arguments.device != "cpu":
-        there = ["--device", arguments.device]
-        # One GPU per rank: the Trainer of one process uses all visible ones.
-        seen = {"CUDA_VISIBLE_DEVICES": ",".join(gpus(count))}
-        return {RINGLET: (ours + there + ["--idle-steps", "0"], seen), INSTALLED: (theirs + there, seen)}
+        # One GPU per rank, of the visible ones: the Trainer of one process uses all that it sees.
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        named = [*map(str, range(count))] if visible is None else visible.split(",")[:count]
+        seen = {"CUDA_VISIBLE_DEVICES": ",".join(named)}
+        return {OURS: (mine, seen), INSTALLED: (theirs + ["--device", arguments.device], seen)}
     theirs += ["--threads", str(arguments.threads)]
     threads = threads_of(arguments.threads)
-    return {RINGLET: ([*ours, "--threads-per-device", str(arguments.threads)], {}), INSTALLED: (theirs, threads),
-            BEST: (theirs, {**threads, **best})}
+    return {OURS: (mine, {}), INSTALLED: (theirs, threads), BEST: (theirs, {**threads, **best})}
 
 
-def gpus(count):
-    """The first `count` that are visible here, by the names that they have."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [str(i) for i in range(count)] if named is None else named.split(",")[:count]
-
-
-def devices(arguments, strategy):
-    return 1 if strategy == "none" else arguments.devices
-
-
-def figures(arguments, row):
-    """Those that are kept; a GPU's memory has another name on either side."""
-    kept = {name: row[name] for name in ("pairs_per_s", "peak_memory_bytes")}
-    if arguments.device != "cpu":
-        kept["peak_device_bytes"] = row["peak_device_bytes" if "peak_device_bytes" in row else "peak_tensor_bytes"]
-        if "a_step" in row:  # of ours: the share of its steps that were graphs
-            kept["replayed"] = row["a_step"]["replayed"]
-    return kept
-
-
-def measure_strategy(arguments, strategy, number, runs, best):
-    """Every side once, into `runs`; whether all ran."""
-    for side, (command, environment) in commands(arguments, strategy, best).items():
-        more = more_steps(arguments) if side == RINGLET else 1
-        row = run(f"{side} {strategy}", command, environment, arguments, more)
-        if row is None:
-            return False
-        if row["devices"] != devices(arguments, strategy):
-            print(f"{side} {strategy} failed: it ran on {row['devices']} device(s), so no more are visible")
-            return False
-        for figure, value in figures(arguments, row).items():
-            runs.setdefault(strategy, {}).setdefault(side, {}).setdefault(figure, []).append(value)
-        say(number, arguments, f"{strategy}, {side}", row)
-    return True
-
-
-def replayed_line(runs):
+def replayed_line(results):
     """The steps of ours that a GPU replays as graphs: `none`'s are what speed-ups are over."""
     kinds = {"replayed as graphs": [], "launched op by op": []}
-    for strategy, sides in runs.items():
-        kinds["replayed as graphs" if max(sides[RINGLET]["replayed"]) > 0 else "launched op by op"].append(strategy)
+    for result in results:
+        if OURS in result["runs"]:
+            replayed = max(result["runs"][OURS]["replayed"]) > 0
+            kinds["replayed as graphs" if replayed else "launched op by op"].append(result["strategy"])
     return "ringlet's steps: " + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-
-
-def strategies_table(arguments, runs):
-    cores, on_cpu = pinned(arguments)[1], arguments.device == "cpu"
-    place = f"{arguments.threads} thread(s) a device on core(s) {cores}" if on_cpu else "GPUs"
-    peak = "peak_memory_bytes" if on_cpu else "peak_device_bytes"
-    print(f"\n{arguments.model} {arguments.dtype}, batch {arguments.batch} a device, {place}, "
-          + "".join(f"{word} " for word in forwarded(arguments))
-          + f"{arguments.rounds} rounds of {arguments.steps} steps: median (min-max)\n")
-    sides = list(next(iter(runs.values())))
-    rows = []
-    for strategy, run_of in runs.items():
-        rates = [run_of[side]["pairs_per_s"] for side in sides]
-        ratios = [spread([a / b for a, b in zip(rates[0], theirs)], 2) + "x" for theirs in rates[1:]]
-        alone = [statistics.median(runs["none"][side]["pairs_per_s"]) if "none" in runs else None for side in sides]
-        ups = [f"{statistics.median(rate) / one:.2f}" if one else "-" for rate, one in zip(rates, alone)]
-        peaks = [f"{max(run_of[side][peak]) / 2**20:.0f}" for side in sides]
-        rows.append([strategy, str(devices(arguments, strategy)), *(spread(rate, 3) for rate in rates), *ratios, *ups,
-                     *peaks])
-    of = "a process" if on_cpu else "the first GPU"
-    print_table(["strategy", "devices", *(f"{side}, pairs/s" for side in sides),
-                 *(f"ringlet is faster than {side} by" for side in sides[1:]),
-                 *(f"speed-up of {side}" for side in sides), *(f"peak MiB of {of}, {side}" for side in sides)], rows)
-    if not on_cpu:
-        print("\n" + replayed_line(runs))
-
-
-def compare_strategies(arguments):
-    completed(arguments)
-    runs, failed, kernels = {}, [], {}
-    with tempfile.TemporaryDirectory() as folder:
-        best = best_environment(folder) if arguments.device == "cpu" else {}
-        if arguments.device == "cpu":
-            kernels = {INSTALLED: kernels_of(arguments.python, {}), BEST: kernels_of(arguments.python, best)}
-        for number in range(arguments.rounds):
-            for strategy in arguments.strategies:
-                if strategy not in failed and not measure_strategy(arguments, strategy, number, runs, best):
-                    failed.append(strategy)
-                    runs.pop(strategy, None)
-            write_json(arguments, failed=failed, kernels=kernels, runs=runs)
-    if runs:
-        strategies_table(arguments, runs)
-        print("".join(f"\n{side}: {taken}" for side, taken in kernels.items()))
-    if failed:
-        sys.exit(f"failed: {', '.join(failed)}")
 
 
 # ---- encode ---------------------------------------------------------------------------------------------------------
@@ -425,10 +385,10 @@ def encode(side, arguments, model, work, environment):
     """What one run printed: {"texts_per_s", and ringlet's "seconds", "tokenizing_s"}."""
     same = [str(work / "texts"), "--model", model, "--output", str(work / f"{side}.npy"), "--dtype", arguments.dtype]
     threads = str(arguments.threads)
-    command = ([arguments.ringlet, "encode", *same, "--threads-per-device", threads, "--json"] if side == RINGLET else
+    command = ([arguments.ringlet, "encode", *same, "--threads-per-device", threads, "--json"] if side == OURS else
                [arguments.python, str(HERE / "sentence_transformers_encode.py"), *same, "--batch-size",
                 str(arguments.batch_size), "--threads", threads])
-    done = subprocess.run([*pinned(arguments)[0], *command], capture_output=True, text=True, timeout=3600, check=False,
+    done = subprocess.run([*pinned(arguments), *command], capture_output=True, text=True, timeout=3600, check=False,
                           env={**os.environ, **threads_of(threads), **environment})
     if done.returncode != 0:
         sys.exit(f"{side} failed: {done.stderr[-2000:]}")
@@ -439,7 +399,7 @@ def least_cosine(python, work):
     """Between ringlet's embeddings and theirs."""
     check = ("import numpy, sys; a, b = (numpy.load(f).astype('f8') for f in sys.argv[1:]); "
              "print(((a * b).sum(1) / numpy.linalg.norm(a, axis=1) / numpy.linalg.norm(b, axis=1)).min())")
-    files = [str(work / f"{side}.npy") for side in (RINGLET, INSTALLED)]
+    files = [str(work / f"{side}.npy") for side in (OURS, INSTALLED)]
     return float(subprocess.run([python, "-c", check, *files], check=True, capture_output=True, text=True).stdout)
 
 
@@ -447,7 +407,7 @@ def compare_encode(arguments):
     model = arguments.model or model_folder(arguments.python)
     with tempfile.TemporaryDirectory() as folder:
         work, texts = pathlib.Path(folder), sentences(arguments)
-        sides = {RINGLET: {}, INSTALLED: {}, BEST: best_environment(folder)}
+        sides = {OURS: {}, INSTALLED: {}, BEST: best_environment(folder)}
         (work / "texts").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
         runs = {side: [] for side in sides}
         for number in range(arguments.rounds):
@@ -458,8 +418,8 @@ def compare_encode(arguments):
         cosine = least_cosine(arguments.python, work)
         kernels = {side: kernels_of(arguments.python, sides[side]) for side in (INSTALLED, BEST)}
     rates = {side: [result["texts_per_s"] for result in results] for side, results in runs.items()}
-    ratios = {side: [a / b for a, b in zip(rates[RINGLET], rates[side])] for side in (INSTALLED, BEST)}
-    share = statistics.median(result["tokenizing_s"] / result["seconds"] for result in runs[RINGLET])
+    ratios = {side: [a / b for a, b in zip(rates[OURS], rates[side])] for side in (INSTALLED, BEST)}
+    share = statistics.median(result["tokenizing_s"] / result["seconds"] for result in runs[OURS])
     print(f"\n{len(texts)} sentences, {len(set(texts))} of them distinct, {arguments.dtype}, "
           f"{arguments.threads} thread(s): median (min-max)\n")
     print_table(["program", "sentences/s", "ringlet is faster by", "kernels"], (
@@ -476,21 +436,22 @@ def parse(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands_of = parser.add_subparsers(required=True, metavar="WHAT")
 
-    def command(name, compare, rounds):
+    def command(name, rounds, **defaults):
         made = commands_of.add_parser(name, allow_abbrev=False)
-        made.set_defaults(compare=compare)
+        made.set_defaults(**defaults)
         made.add_argument("--rounds", type=int, default=rounds)
         made.add_argument("--cores", help="for taskset, such as 0,1 (default: the first ones)")
         made.add_argument("--json", metavar="FILE")
         return made
 
-    def steps(made):
+    def of_steps(name, cases):
+        made = command(name, 3, compare=compare_cases, cases=cases)
         made.add_argument("--device", default="cpu", help="cpu or cuda")
         made.add_argument("--batch", type=int, default=32, help="pairs per device and step")
         made.add_argument("--deadline", type=int, default=3600, metavar="SECONDS", help="of each run")
+        return made
 
-    step = command("step", compare_step, 3)
-    steps(step)
+    step = of_steps("step", steps)
     step.add_argument("--throughput", metavar="PROGRAM", help="a built bench/throughput; left out: only the peers run")
     step.add_argument("--python", action="append", default=[], metavar="NAME[:VARIANT]=PATH", required=True,
                       help=f"a Python with torch, and the variant: {', '.join(VARIANTS)}; +f32, +bf16, +compile and "
@@ -504,24 +465,23 @@ def parse(words=None):
     step.add_argument("--warmup", type=int, default=1, help="steps that are not timed, on either side")
     step.add_argument("--steps", type=int, default=3)
 
-    strategies = command("strategies", compare_strategies, 3)
-    steps(strategies)
-    strategies.add_argument("--throughput", required=True, metavar="PROGRAM", help="a built bench/throughput")
-    strategies.add_argument("--launcher", metavar="PROGRAM", help="a built ringlet: each device of our ddp and fsdp is "
+    several = of_steps("strategies", strategies)
+    several.add_argument("--throughput", required=True, metavar="PROGRAM", help="a built bench/throughput")
+    several.add_argument("--launcher", metavar="PROGRAM", help="a built ringlet: each device of our ddp and fsdp is "
                             "a process (default: on GPUs a thread of one)")
-    strategies.add_argument("--python", default=sys.executable, help="with sentence-transformers, datasets, accelerate")
-    strategies.add_argument("--strategy", dest="strategies", action="extend", type=lambda text: text.split(","),
+    several.add_argument("--python", default=sys.executable, help="with sentence-transformers, datasets, accelerate")
+    several.add_argument("--strategy", dest="strategies", action="extend", type=lambda text: text.split(","),
                             help="none,dp,ddp,fsdp; default: all of them, dp on GPUs alone, of one device none alone")
-    strategies.add_argument("--devices", type=int, default=2, help="of each strategy but none")
-    strategies.add_argument("--threads-per-device", dest="threads", type=int, default=1, help="of a CPU")
-    strategies.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
-    strategies.add_argument("--model", default="minilm-l6", help="mpnet-base, bert-base, minilm-l6 or tiny")
-    strategies.add_argument("--warmup", type=int, help="not timed (default: 1, on GPUs 10; ours 5 times as many there)")
-    strategies.add_argument("--steps", type=int, help="default: 3, on GPUs 40")
+    several.add_argument("--devices", type=int, default=2, help="of each strategy but none")
+    several.add_argument("--threads-per-device", dest="threads", type=int, default=1, help="of a CPU")
+    several.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    several.add_argument("--model", default="minilm-l6", help="mpnet-base, bert-base, minilm-l6 or tiny")
+    several.add_argument("--warmup", type=int, help="not timed (default: 1, on GPUs 10; ours 5 times as many there)")
+    several.add_argument("--steps", type=int, help="default: 3, on GPUs 40")
     for option in FORWARDED:
-        strategies.add_argument(option, help="of ours, as throughput has it")
+        several.add_argument(option, help="of ours, as throughput has it")
 
-    encoding = command("encode", compare_encode, 5)
+    encoding = command("encode", 5, compare=compare_encode)
     encoding.add_argument("--threads", type=int, default=1)
     encoding.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
     encoding.add_argument("--ringlet", required=True, metavar="PROGRAM")
@@ -533,7 +493,7 @@ def parse(words=None):
     encoding.add_argument("--batch-size", type=int, default=32, help="of theirs")
     arguments, others = parser.parse_known_args(words)
     unknown = [word.partition("=")[0] for word in others if word.startswith("-")]
-    if unknown and arguments.compare is compare_strategies:  # perhaps throughput's own
+    if unknown and getattr(arguments, "cases", None) is strategies:  # perhaps throughput's own
         print(f"the peers' table is without {', '.join(unknown)}", file=sys.stderr)
     elif others:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
