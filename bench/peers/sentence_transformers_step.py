@@ -24,8 +24,7 @@ from sentence_transformers.util import batch_to_device
 from transformers import BertConfig, BertModel, BertTokenizerFast, MPNetConfig, MPNetModel, MPNetTokenizerFast
 
 from encoder import SIZES
-from lengths import Lengths, token_counts
-from torch_step import Step, make_optimizer, parse, report, shown, use_device
+from torch_step import parse, report, run_steps, use_device
 
 DEADLINE = datetime.timedelta(minutes=10)  # of a wait for another rank
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
@@ -108,29 +107,22 @@ def main():
     preprocess = getattr(encoder, "preprocess", None) or encoder.tokenize  # by its name before version 6
     if arguments.strategy == "fsdp":
         shard(loss, device)
-    optimizer = make_optimizer(loss)
-    lengths, draw = Lengths(arguments.histogram), random.Random(1 + rank)
-    steps, tokens = [], [0, 0]
-    for number in range(arguments.warmup + arguments.steps):
-        columns = lengths.batch(number * ranks + rank, arguments.batch)
+    draw = random.Random(1 + rank)
+
+    def make_batch(columns):
         texts = make_texts(columns, words, draw)
-        labels = torch.tensor([draw.randrange(3) for _ in range(arguments.batch)])
+        return (columns, texts), torch.tensor([draw.randrange(3) for _ in range(arguments.batch)])
 
-        def whole_step(texts, labels, columns=columns):
-            features = [batch_to_device(preprocess(column), device) for column in texts]
-            assert [f["input_ids"].shape[1] for f in features] == [max(column) for column in columns]
-            return loss(features, labels)
+    def tokenized(batch, labels):
+        columns, texts = batch
+        features = [batch_to_device(preprocess(column), device) for column in texts]
+        assert [f["input_ids"].shape[1] for f in features] == [max(column) for column in columns]
+        return loss(features, labels)
 
-        step = Step(whole_step, optimizer, texts, labels, device, arguments.dtype == "bf16", loss.parameters())
-        if number < arguments.warmup:
-            continue
-        steps.append(step)
-        for other in range(ranks):
-            counts = token_counts(lengths.batch(number * ranks + other, arguments.batch))
-            tokens = [a + b for a, b in zip(tokens, counts)]
+    phases, tokens = run_steps(arguments, loss, tokenized, make_batch, device, rank, ranks)
     if rank == 0:
-        report(arguments, shown(steps, arguments.warmup), tokens,
-               f"Sentence Transformers on PyTorch {torch.__version__}", strategy=arguments.strategy, devices=ranks)
+        report(arguments, phases, tokens, f"Sentence Transformers on PyTorch {torch.__version__}",
+               strategy=arguments.strategy, devices=ranks)
     if ranks > 1:
         if device.type == "cuda":
             dist.barrier()  # the GPUs of others may still wait for this one's

@@ -113,12 +113,21 @@ class Step:
         return [milliseconds(*two) for two in zip(self.times, self.times[1:])] + [1e3 * self.processor]
 
 
-def shown(steps, warmup):
-    """The steps' milliseconds, printed."""
-    phases = [step.milliseconds() for step in steps]
-    for number, (step, times) in enumerate(zip(steps, phases)):
-        print(f"  step {warmup + number}: {sum(times[:-1]):.1f} ms, loss {step.loss.item():.4f}", flush=True)
-    return phases
+def run_steps(arguments, module, loss, make_batch, device, rank=0, ranks=1):
+    """(milliseconds of each timed step, their tokens on all ranks). Rank r of n takes batch step * n + r: make_batch()
+    turns its lengths into loss()'s columns and labels."""
+    optimizer, lengths = make_optimizer(module), Lengths(arguments.histogram)
+    steps, tokens = [], [0, 0]
+    for number in range(arguments.warmup + arguments.steps):
+        batches = [lengths.batch(number * ranks + each, arguments.batch) for each in range(ranks)]
+        steps.append(Step(loss, optimizer, *make_batch(batches[rank]), device, arguments.dtype == "bf16",
+                          module.parameters()))
+        if number >= arguments.warmup:
+            tokens = [sum(counts) for counts in zip(tokens, *map(token_counts, batches))]
+    phases = [step.milliseconds() for step in steps[arguments.warmup:]]
+    for number, (step, times) in enumerate(zip(steps[arguments.warmup:], phases), arguments.warmup):
+        print(f"  step {number}: {sum(times[:-1]):.1f} ms, loss {step.loss.item():.4f}", flush=True)
+    return phases, tokens
 
 
 def peak_memory_bytes():
@@ -172,24 +181,17 @@ def main():
     if arguments.compile:
         encoder = torch.compile(encoder, dynamic=True)
     loss = SoftmaxLoss(encoder, hidden).to(device).train()
-    optimizer = make_optimizer(loss)
-    lengths = Lengths(arguments.histogram)
     generator = torch.Generator().manual_seed(1)
-    steps, tokens = [], [0, 0]
 
-    def whole_step(columns, labels):
+    def make_batch(columns):
+        return ([padded(column, vocabulary, generator) for column in columns],
+                torch.randint(3, (arguments.batch,), generator=generator))
+
+    def on_device(columns, labels):
         return loss([[part.to(device, non_blocking=True) for part in column] for column in columns], labels)
 
-    for number in range(arguments.warmup + arguments.steps):
-        columns = lengths.batch(number, arguments.batch)
-        batch = [padded(column, vocabulary, generator) for column in columns]
-        labels = torch.randint(3, (arguments.batch,), generator=generator)
-        step = Step(whole_step, optimizer, batch, labels, device, arguments.dtype == "bf16", loss.parameters())
-        if number < arguments.warmup:
-            continue
-        steps.append(step)
-        tokens = [a + b for a, b in zip(tokens, token_counts(columns))]
-    report(arguments, shown(steps, arguments.warmup), tokens, f"PyTorch {torch.__version__} ({arguments.attention})")
+    report(arguments, *run_steps(arguments, loss, on_device, make_batch, device),
+           f"PyTorch {torch.__version__} ({arguments.attention})")
 
 
 if __name__ == "__main__":
