@@ -7,8 +7,7 @@
 #   scripts/bench.sh --report report.html
 # Names of files are relative to the caller's folder. stderr tells what is being done. The last line
 # names the files that were written.
-# Option --report FILE writes the table, next to the published and the modelled one, as a page without links
-# to other files. Its timeline is of another run, of two steps, since recording takes time.
+# Option --report FILE writes what is printed, with bars and a timeline, as a page without links to other files. Its timeline is of another run, of two steps, since recording takes time.
 # --device cuda builds the kernels for the GPUs of this machine. Without nvcc or a GPU the exit code
 # is 2. The figures are written to report.json, unless --json FILE is given. A fresh clone without a
 # GPU is built without kernels for GPUs.
@@ -180,14 +179,16 @@ if [ "$(value_of --model mpnet-base)" != tiny ]; then
   measure "${kept[@]}" --model tiny --rounds 1 --steps 3 --idle-steps 0 >/dev/null
 fi
 say "the table"
-measure "${throughput[@]}"
-! grep -qs '"link"' "$report" || { echo; python3 "$root/bench/predicted.py" "$report"; }
+{
+  measure "${throughput[@]}"
+  ! grep -qs '"link"' "$report" || { echo; python3 "$root/bench/predicted.py" "$report"; }
+} | tee "$scratch/printed"
 if [ -n "$page" ]; then
   say "the page's timeline, another run of two steps of each row"
   without --json --timeline --rounds --steps --profile --trace
   measure "${kept[@]}" --rounds 1 --steps 2 --timeline "$scratch/timeline.json" >/dev/null
-  python3 "$root/bench/report_page.py" "$report" --timeline "$scratch/timeline.svg" --command "${command# }" \
-    --output "$page"
+  python3 "$root/bench/report_page.py" "$report" --printed "$scratch/printed" --timeline "$scratch/timeline.svg" \
+    --command "${command# }" --output "$page"
 fi
 [ "${peers:-no}" = no ] || compare_peers
 if [ ${#written[@]} -gt 0 ]; then
