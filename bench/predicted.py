@@ -9,7 +9,7 @@ import sys
 import textwrap
 
 from scaling import (MIB, STRATEGIES, Link, Machine, Network, apart, base_row, expected_maximum, phases_of,
-                     spread_of_rows, step_of, table)
+                     spread_of, step_of, table)
 
 
 TERMS = "data", "compute", "collectives", "optimizer"
@@ -19,7 +19,7 @@ def machine_of(report, rows):
     """With the device of the base row and the link of the run."""
     base, cpu = base_row(rows), report["device"].startswith("cpu")
     per_column = report["forwards_per_step"] != "one"
-    device = step_of(base, spread=spread_of_rows(rows, report["rounds"]),
+    device = step_of(base, spread=spread_of(rows),
                      forwards=round(base["sentences_per_s"] / base["pairs_per_s"]) if per_column else 1)
     # A batch reads at most one row per token; on a GPU the whole gradient of the table is sent.
     tokens = base["real_tokens_per_s"] * base["step_ms"]["median"] / 1e3 / base["devices"] if cpu else 0

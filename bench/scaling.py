@@ -11,7 +11,6 @@ import dataclasses
 import json
 import math
 import pathlib
-import statistics
 import sys
 
 BENCH = pathlib.Path(__file__).resolve().parent
@@ -279,23 +278,14 @@ def expected_maximum(n):
     return sum(x * n * math.exp(-x * x / 2) * p ** (n - 1) for x, p in zip(grid, below)) / math.sqrt(2 * math.pi) / 64
 
 
-def spread_over_rounds(rounds):
-    """The residual spread of steps with the same batches in each round: standard deviation / mean. It excludes the part
-    of a step that all rounds have (its batch), and of a round that all its steps have (other load), as concurrent ranks
-    share both. 0 for fewer than two rounds or steps."""
-    if len(rounds) < 2 or len(rounds[0]) < 2:
-        return 0
-    steps, means = [statistics.fmean(step) for step in zip(*rounds, strict=True)], [*map(statistics.fmean, rounds)]
-    mean = statistics.fmean(means)
-    squares = sum((ms - steps[i] - of_round + mean) ** 2
-                  for row, of_round in zip(rounds, means) for i, ms in enumerate(row))
-    return math.sqrt(squares / (len(rounds) - 1) / (len(steps) - 1)) / mean
-
-
 # ---- bench/data/scaling.json ----------------------------------------------------------------------------------------
 
 def rows_of(file):
     return json.loads((BENCH / file).read_text(encoding="utf8"))["rows"]
+
+
+def by_strategy(file):
+    return {row["strategy"]: row for row in reversed(rows_of(file))}
 
 
 def fields_of(kind, entry):
@@ -309,14 +299,6 @@ def read_link(data, name):
     return Link(**{**fields_of(Link, entry), "name": name, "timed": tuple(sorted(timed))})
 
 
-def spread_of(row, rounds):
-    """Steps of unconnected devices are means over them, so the spread of one is the root of their number larger."""
-    if "spread" in row or rounds < 2:
-        return row.get("spread", 0)
-    steps, each = row["steps_ms"], len(row["steps_ms"]) // rounds
-    return spread_over_rounds([steps[i * each:(i + 1) * each] for i in range(rounds)]) * math.sqrt(row["devices"])
-
-
 def step_of(row, **more):
     """The medians of phases do not add up to that of steps: forward and backward divide the time without the optimizer.
     A replayed step has no separate phases."""
@@ -324,6 +306,11 @@ def step_of(row, **more):
     both = (ms["median"] - ms["optimizer"]) / 1e3 / (ms["forward"] + ms["backward"])
     return Device(row["pairs_per_s"] / row["devices"] * ms["median"] / 1e3, both * ms["forward"], both * ms["backward"],
                   ms["optimizer"] / 1e3, bf16=row["dtype"] == "bf16", **more)
+
+
+def spread_of(rows):
+    """A rank's, where the run has timed unconnected devices step by step; else 0."""
+    return rows.get("unconnected", {}).get("spread", 0)
 
 
 def apart(row):
@@ -336,23 +323,18 @@ def base_row(rows):
     return next((rows[name] for name in ("none", "unconnected") if name in rows and apart(rows[name])), rows.get("none"))
 
 
-def spread_of_rows(rows, rounds):
-    """That of unconnected devices, else of the one."""
-    return next(filter(None, (spread_of(rows[name], rounds) for name in ("unconnected", "none") if name in rows)), 0)
-
-
-def measured_step(rows, rounds=1):
-    found = {row["strategy"]: row for row in reversed(rows)}
-    base = base_row(found)
+def measured_step(rows):
+    """From a run's {strategy: row}, with the spread of its unconnected devices."""
+    base = base_row(rows)
     if not base or not apart(base):
         raise ValueError("expected a row of strategy none or unconnected, with phases")
-    return step_of(base, spread=spread_of_rows(found, rounds))
+    return step_of(base, spread=spread_of(rows))
 
 
 def read_machine(data, entry):
     shape = data["networks"][entry["network"]]
-    device = (measured_step(rows_of(entry["throughput"]), entry.get("rounds", 1)) if "throughput" in entry
-              else Device(**fields_of(Device, entry)))
+    device = measured_step(by_strategy(entry["throughput"])) if "throughput" in entry else Device()
+    device = dataclasses.replace(device, **fields_of(Device, entry))
     return Machine(device, Network.of(shape, shape["gradient_bytes"], shape["rows"]), read_link(data, entry["link"]))
 
 
@@ -421,7 +403,7 @@ def phases_of(device, digits):
 def show_machine(data, entry, throughput, counts):
     machine, source = read_machine(data, entry), f"{entry['basis']} ({entry['source']})"
     if throughput:
-        machine.device, source = measured_step(rows_of(throughput.absolute())), f"measured ({throughput})"
+        machine.device, source = measured_step(by_strategy(throughput.absolute())), f"measured ({throughput})"
     rows = []
     for strategy, n in ((strategy, n) for n in counts or entry["devices"] for strategy in ("none", *STRATEGIES)):
         if (strategy == "none") != (n == 1) or strategy == "zero2" or strategy == "dp" and n > machine.link.node:

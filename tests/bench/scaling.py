@@ -15,7 +15,7 @@ sys.path.insert(0, str(BENCH))
 
 from scaling import (MIB, STRATEGIES, Device, Link, Machine, Network, check_collectives, check_published,
                      check_reference, check_strategies, expected_maximum, measured_step, read_machine, rows_of,
-                     spread_of, spread_over_rounds, step_of)
+                     step_of)
 
 DATA = json.loads((BENCH / "data/scaling.json").read_text(encoding="utf8"))
 NETWORK = Network(12, 25 * MIB, 90 * MIB, 0, 2 * MIB)
@@ -206,21 +206,6 @@ class Stragglers(Near):
             self.assertEqual(Machine(self.STRAYING, self.SMALL, link).step(strategy, 1).straggler, 0)
         self.assert_near(Machine(self.STRAYING, self.SMALL, link).step("none", 8).seconds(), 0.34)
 
-    def test_the_spread_over_rounds_leaves_out_what_a_batch_and_what_a_round_have_in_common(self):
-        for none in ([], [[100, 200, 300]], [[100], [120]], [[100, 200], [100, 200]], [[100, 200], [150, 250]]):
-            self.assertEqual(spread_over_rounds(none), 0)
-        # Each value deviates by 10, squares sum to 400; one degree of freedom is left.
-        self.assert_near(spread_over_rounds([[90, 210], [110, 190]]), 20 / 150)
-        draw = random.Random(5)
-        rounds = [[350 + step % 100 + 40 * number + draw.gauss(0, 12) for step in range(2000)] for number in range(5)]
-        self.assertAlmostEqual(spread_over_rounds(rounds), 12 / 479.5, delta=0.03 * 12 / 479.5)
-
-    def test_the_spread_is_what_the_file_says_else_what_unconnected_devices_rounds_say(self):
-        # The mean of two has a spread of 20, one of them the root of 2 times that.
-        row = {"devices": 2, "steps_ms": [90, 210, 110, 190]}
-        self.assert_near(spread_of(row, 2), math.sqrt(2) * 20 / 150)
-        self.assertEqual([spread_of({**row, "spread": 0.02}, 2), spread_of(row, 1)], [0.02, 0])
-
 
 def row(strategy, devices, median, **phases):
     return {"strategy": strategy, "devices": devices, "dtype": "bf16", "pairs_per_s": 32e3 * devices / median,
@@ -279,11 +264,12 @@ class Data(Near):
             self.assertAlmostEqual(sent, each["wire_bytes"], delta=0.01 * sent)
 
     def test_the_step_of_one_device_has_phases_so_it_is_not_a_replayed_one(self):
-        rows = [row("none", 1, 3, data=0), row("unconnected", 2, 5, forward=1, backward=3, optimizer=1)]
+        side = {**row("unconnected", 2, 5, forward=1, backward=3, optimizer=1), "spread": 0.02}
+        rows = {"none": row("none", 1, 3, data=0), "unconnected": side}
         step = measured_step(rows)
-        self.assertEqual([step.samples, step.backward, step.bf16], [32, 3e-3, True])
+        self.assertEqual([step.samples, step.backward, step.bf16, step.spread], [32, 3e-3, True, 0.02])
         with self.assertRaisesRegex(ValueError, "expected a row of strategy none or unconnected, with phases"):
-            measured_step(rows[:1])
+            measured_step({"none": rows["none"]})
 
     def test_forward_and_backward_share_in_their_proportion_what_the_optimizer_leaves_of_a_step(self):
         for median, forward in ((350, 0.1), (650, 0.2)):
