@@ -28,37 +28,6 @@ constexpr double kGraphSeconds = 3e-4;
 constexpr double kHeld = 5e-4;            // seconds, in which the host enqueues a round
 constexpr double kMostDifference = 1e-4;  // of the squares of the first choice's results
 
-struct Options {
-  std::vector<std::int64_t> hidden{768, 384}, tokens;
-  double seconds = 100;
-  int rounds = 9;
-  std::string device = "cuda", out = "product_table.inc";
-};
-
-bool parse(Options& o, int argc, char** argv) {
-  Command app(
-      "tune_products",
-      "Times the algorithms that cuBLASLt offers for a bf16 step's products of linear layers\n"
-      "H -> 3H, H -> H, H -> 4H and 4H -> H: NT with a bias, NN, TN, and TN with sums. Prints the\n"
-      "microseconds of its first choice and of the fastest. Writes a row for each product whose\n"
-      "fastest one wins by more than the spread. The file can be included after every line");
-  app.add(
-      "--hidden", o.hidden,
-      [](const std::string& text) {
-        const auto hidden = parse_number<std::int64_t>(text).value_or(0);
-        if (hidden < 8 || hidden > 1 << 14 || hidden % 8 != 0)
-          fail_input("expected a multiple of 8 up to 16384, found '", text, "'");
-        return hidden;
-      },
-      "H");
-  app.add("--tokens", o.tokens, Range{1, 1 << 20}, "instead of the buckets of steps");
-  app.add("--seconds", o.seconds, Range{0.0, 1e6}, "after which no product is begun");
-  app.add("--rounds", o.rounds, Range{1, 1000}, "of each algorithm");
-  add_device_option(app, o.device);
-  app.add("--out", o.out, "the rows");
-  return bench::parse(app, argc, argv);
-}
-
 /// The products of a linear layer: forward, the input's gradient, the weight's.
 struct Form {
   bool trans_a, trans_b, bias, sums;
@@ -69,13 +38,30 @@ constexpr Form kForms[]{{false, true, true, false, DType::bf16},
                         {true, false, false, false, DType::f32},
                         {true, false, false, true, DType::f32}};
 
-struct Sizes {
+struct Product {
+  Form form;
   std::int64_t m, n, k;
 };
-/// The product of this form in a layer in -> out.
-Sizes sizes_of(const Form& form, std::int64_t tokens, std::int64_t in, std::int64_t out) {
-  if (form.trans_a) return {out, in, tokens};
-  return form.trans_b ? Sizes{tokens, out, in} : Sizes{tokens, in, out};
+
+/// The products of encoders' layers.
+std::vector<Product> products_of(const std::vector<std::int64_t>& all_hidden,
+                                 const std::vector<std::int64_t>& all_tokens) {
+  std::vector<Product> all;
+  for (const std::int64_t hidden : all_hidden)
+    for (const std::int64_t tokens : all_tokens)
+      for (const auto& [in, out] : {std::pair{hidden, 3 * hidden},
+                                    {hidden, hidden},
+                                    {hidden, 4 * hidden},
+                                    {4 * hidden, hidden}})
+        for (const Form& form : kForms) {
+          if (form.trans_a)
+            all.push_back({form, out, in, tokens});
+          else if (form.trans_b)
+            all.push_back({form, tokens, out, in});
+          else
+            all.push_back({form, tokens, in, out});
+        }
+  return all;
 }
 
 /// The operands of one product.
@@ -89,9 +75,9 @@ struct Operands {
 /// out (m, n) = op(a) op(b), and the algorithms that compute it.
 class Contest {
  public:
-  Contest(Device device, const Form& form, const Sizes& sizes)
-      : device_(device), form_(form), workspace_(device, cuda::kProductWorkspace) {
-    const auto [m, n, k] = sizes;
+  Contest(Device device, const Product& product)
+      : device_(device), form_(product.form), workspace_(device, cuda::kProductWorkspace) {
+    const auto [form, m, n, k] = product;
     const auto matrix = [](std::int64_t rows, std::int64_t columns, bool transposed) {
       return normal(transposed ? Shape{columns, rows} : Shape{rows, columns}).to(DType::bf16);
     };
@@ -102,7 +88,7 @@ class Contest {
     runs_ = std::clamp(static_cast<int>(kGraphSeconds / (flops / 5e14 + 4e-6)), 2, kMostRuns);
     const auto sets = static_cast<int>(kCaches / static_cast<double>(sets_[0].nbytes()));
     for (int i = 1; i < std::min(sets, runs_); ++i) sets_.push_back(sets_[0].clone());
-    key_ = {plan(sizes),
+    key_ = {plan(m, n, k),
             device,
             MatmulPrecision::highest,
             cuda::kMostAlignment,
@@ -152,9 +138,9 @@ class Contest {
   }
 
  private:
-  cuda::MatmulPlan plan(const Sizes& sizes) {
+  cuda::MatmulPlan plan(std::int64_t m, std::int64_t n, std::int64_t k) {
     MatmulArgs args{};
-    args.batch = 1, args.m = sizes.m, args.n = sizes.n, args.k = sizes.k;
+    args.batch = 1, args.m = m, args.n = n, args.k = k;
     args.trans_a = form_.trans_a, args.trans_b = form_.trans_b;
     args.dtype = args.a_dtype = args.b_dtype = DType::bf16;
     args.out_dtype = form_.out;
@@ -198,73 +184,52 @@ class Contest {
   std::vector<cublasLtMatmulHeuristicResult_t> choices_;
 };
 
-/// Writes rows while there is time.
-class Tuning {
- public:
-  Tuning(const Options& options, Device device)
-      : options_(options), device_(device), gpu_(kernels_of(device)), file_(options.out) {
-    RINGLET_CHECK(file_.good(), "[tune_products] ", options.out, " cannot be written");
-    fmt::print("{}, cuBLASLt {}\n", gpu_, cublas_);
-    file_ << "// Rows of product_table.h, by bench/tune_products.\n" << std::flush;
-  }
-
-  /// The products of an encoder's layer; false when the time is over.
-  bool layer(std::int64_t hidden, std::int64_t tokens) {
-    double first = 0, chosen = 0;
-    for (const auto& [in, out] : {std::pair{hidden, 3 * hidden},
-                                  {hidden, hidden},
-                                  {hidden, 4 * hidden},
-                                  {4 * hidden, hidden}})
-      for (const Form& form : kForms) {
-        if (seconds() > options_.seconds) return false;
-        const auto [before, after] = product(form, sizes_of(form, tokens, in, out));
-        first += before, chosen += after;
-      }
-    fmt::print("H {}, {} tokens, all: {:.1f} us, {:.1f} by the table\n", hidden, tokens,
-               1e6 * first, 1e6 * chosen);
-    return true;
-  }
-
- private:
-  /// The seconds of the first choice and of the one to use.
-  std::pair<double, double> product(const Form& form, const Sizes& sizes) {
-    Contest contest(device_, form, sizes);
+int run(int argc, char** argv) {
+  std::vector<std::int64_t> hidden{768, 384}, tokens;
+  double seconds = 100;
+  int rounds = 9;
+  std::string device_name = "cuda", out = "product_table.inc";
+  Command app(
+      "tune_products",
+      "Times the algorithms that cuBLASLt offers for a bf16 step's products of linear layers\n"
+      "H -> 3H, H -> H, H -> 4H and 4H -> H: NT with a bias, NN, TN, and TN with sums. Prints the\n"
+      "microseconds of its first choice and of the fastest. Writes a row for each product whose\n"
+      "fastest one wins by more than the spread. The file can be included after every line");
+  app.add("--hidden", hidden, Range{8, 1 << 14}, "H, multiples of 8");
+  app.add("--tokens", tokens, Range{1, 1 << 20}, "instead of the buckets of steps");
+  app.add("--rounds", rounds, Range{1, 1000}, "of each algorithm");
+  app.add("--seconds", seconds, Range{0.0, 1e6}, "after which no product is begun");
+  add_device_option(app, device_name);
+  app.add("--out", out, "the rows");
+  if (!parse(app, argc, argv)) return 0;
+  if (path_exists(out)) fail_input("--out ", out, ": expected a new file");
+  const Device device = use_device(device_name);
+  RINGLET_CHECK(device.type == DeviceType::cuda, "[tune_products] ", device, " is no GPU");
+  std::ofstream file(out);
+  RINGLET_CHECK(file.good(), "[tune_products] ", out, " cannot be written");
+  const std::string gpu = kernels_of(device);
+  const std::size_t cublas = cuda::cublas_lt().cublasLtGetVersion();
+  fmt::print("{}, cuBLASLt {}\n", gpu, cublas);
+  file << "// Rows of product_table.h, by bench/tune_products.\n" << std::flush;
+  manual_seed(1);
+  const double start = steady_seconds();
+  if (tokens.empty()) tokens = tuned_tokens();
+  for (const Product& product : products_of(hidden, tokens)) {
+    if (steady_seconds() - start > seconds) {
+      fmt::print("{} s are over\n", seconds);
+      return 0;
+    }
+    Contest contest(device, product);
     const auto choices = contest.choices();
-    if (choices.empty()) return {0, 0};
-    const std::vector<Quartiles> times = contest.measure(options_.rounds);
+    if (choices.empty()) continue;
+    const std::vector<Quartiles> times = contest.measure(rounds);
     const std::size_t best = fastest(times);
-    const double first = times[0].median, chosen = times[best].median;
-    fmt::print("{}: {:.2f} us, algorithm {} of {} {:.2f}\n", contest.name(), 1e6 * first, best,
-               choices.size(), 1e6 * chosen);
+    fmt::print("{}: {:.2f} us, algorithm {} of {} {:.2f}\n", contest.name(), 1e6 * times[0].median,
+               best, choices.size(), 1e6 * times[best].median);
     std::fflush(stdout);
     if (best > 0)
-      file_ << table_row(gpu_, cublas_, contest.name(), choices[best].algo.data) << std::flush;
-    return {first, chosen};
+      file << table_row(gpu, cublas, contest.name(), choices[best].algo.data) << std::flush;
   }
-  double seconds() const { return steady_seconds() - start_; }
-
-  Options options_;
-  Device device_;
-  std::string gpu_;
-  std::size_t cublas_ = cuda::cublas_lt().cublasLtGetVersion();
-  std::ofstream file_;
-  double start_ = steady_seconds();
-};
-
-int run(int argc, char** argv) {
-  Options options;
-  if (!parse(options, argc, argv)) return 0;
-  if (path_exists(options.out)) fail_input("--out ", options.out, ": expected a new file");
-  const Device device = use_device(options.device);
-  RINGLET_CHECK(device.type == DeviceType::cuda, "[tune_products] ", device, " is no GPU");
-  manual_seed(1);
-  Tuning tuning(options, device);
-  for (const std::int64_t hidden : options.hidden)
-    for (const std::int64_t tokens : options.tokens.empty() ? tuned_tokens() : options.tokens)
-      if (!tuning.layer(hidden, tokens)) {
-        fmt::print("{} s are over\n", options.seconds);
-        return 0;
-      }
   return 0;
 }
 
