@@ -130,13 +130,6 @@ def run_steps(arguments, module, loss, make_batch, device, rank=0, ranks=1):
     return phases, tokens
 
 
-def peak_memory_bytes():
-    for line in open("/proc/self/status", encoding="ascii"):
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
 def where(arguments):
     if arguments.device.startswith("cuda"):
         return torch.cuda.get_device_name(torch.device(arguments.device))
@@ -154,7 +147,6 @@ def report(arguments, phases, tokens, name, names=PHASES, strategy="none", devic
     seconds = sum(totals) / 1e3
     row = {"strategy": strategy, "devices": devices, "dtype": arguments.dtype,
            "pairs_per_s": 1e3 * arguments.batch * devices / median,
-           "peak_memory_bytes": peak_memory_bytes(),
            "peak_device_bytes": torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
            "real_tokens_per_s": tokens[0] / seconds, "padded_tokens_per_s": tokens[1] / seconds,
            "step_ms": {"median": median, "min": min(totals), "max": max(totals),
@@ -164,8 +156,7 @@ def report(arguments, phases, tokens, name, names=PHASES, strategy="none", devic
           f"{row['pairs_per_s']:.3f} pairs/s, "
           f"step {median:.1f} ms ({min(totals):.1f}-{max(totals):.1f}), "
           + ", ".join(f"{phase} {row['step_ms'][phase]:.1f}" for phase in names)
-          + f" ms, {100 * tokens[0] / tokens[1]:.0f}% real tokens, "
-          f"peak {row['peak_memory_bytes'] / 2**20:.0f} MiB")
+          + f" ms, {100 * tokens[0] / tokens[1]:.0f}% real tokens")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as out:
             json.dump({"program": name, "model": arguments.model, "batch": arguments.batch,
