@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "program_options.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
@@ -15,6 +16,57 @@
 
 namespace ringlet::bench {
 namespace {
+
+std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
+  CollectivesOptions o;
+  std::string dtype = "f32", device = "cpu";
+  bool no_mpi = false;
+  Command app(
+      "collectives",
+      "Collectives between processes of this host, or between threads that have a GPU each or\n"
+      "share one (--device cuda), after nccl-tests: time, algbw = bytes / time,\n"
+      "busbw = what each link carries, wrong values. Every size is measured with all contenders "
+      "in\n"
+      "turn: ours (direct, ring, of ranks on GPUs also as a launch on each), gloo's own "
+      "(native),\n"
+      "Open MPI's, and the copies that ours cannot do without, free of any waiting (copy).");
+  add_device_option(app, device);
+  app.add("--ranks", o.ranks, Range{2, 256}, "processes, on GPUs threads");
+  app.add("--op", o.ops,
+          OneOf{{"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}},
+          "all of them unless given; may be repeated");
+  app.add("-b,--begin", o.begin, cli::parse_bytes,
+          "smallest buffer, bytes; 0: nothing, then one element");
+  app.add("-e,--end", o.end, cli::parse_bytes, "largest buffer, bytes");
+  app.add("-f,--factor", o.factor, Range{2, 1024}, "from one size to the next");
+  app.add("--rounds", o.rounds, Range{1, 1000}, "rounds over all sizes");
+  app.add("--seconds", o.seconds, Range{0.001, 60.0}, "per size and contender in each round");
+  app.add("--dtype", dtype, "of the elements");
+  app.add("--transport", o.transport, comm::parse_transport,
+          "of ring and direct: auto, thread, shm or gloo, nccl on GPUs");
+  app.add("--algorithm", o.algorithm, OneOf{{"all", "ring", "direct", "in-kernel", "native"}},
+          "ring, direct, in-kernel (both, as a launch on each GPU), native, or all of them and the "
+          "copies");
+  app.add("--no-mpi", no_mpi, "leave Open MPI out");
+  app.add("--json", o.json, "write the rows to this file");
+  if (!parse(app, argc, argv)) return std::nullopt;
+  o.dtype = parse_dtype(dtype);
+  o.device = use_device(device);
+  const bool on_cpu = o.device.type == DeviceType::cpu;
+  if (on_cpu && o.transport == comm::TransportKind::nccl)
+    fail_input("--transport nccl: is for tensors on GPUs, and these are on a CPU");
+  if (!on_cpu && o.transport == comm::TransportKind::automatic)
+    o.transport = comm::TransportKind::thread;
+  if (const std::string why = o.why_not_in_kernel(); o.algorithm == "in-kernel" && !why.empty())
+    fail_input("--algorithm in-kernel: ", why);
+  if (!on_cpu && o.algorithm == "native")
+    if (const std::string why = o.why_not_nccl(); !why.empty())
+      fail_input("--algorithm native: ", why);
+  o.mpi = !no_mpi && o.algorithm == "all" && on_cpu;
+  if (o.end < o.begin)
+    fail_input("--begin ", o.begin, " --end ", o.end, ": expected a range of sizes");
+  return o;
+}
 
 struct Row {
   std::string op, algorithm, transport;

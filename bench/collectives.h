@@ -1,10 +1,9 @@
-// The collectives bench, after nccl-tests: its command line, and the implementations of one
-// collective for the same sizes: ours, gloo's, Open MPI's, and bare copies.
+// The collectives bench, after nccl-tests: the implementations of one collective for the same
+// sizes: ours, gloo's, Open MPI's, and bare copies.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,9 +38,6 @@ struct CollectivesOptions {
   /// The algorithms that "--algorithm all" skips, with the reason.
   std::vector<std::pair<std::string, std::string>> left_out() const;
 };
-
-/// Empty if help was requested and printed. Throws InputError.
-std::optional<CollectivesOptions> parse_collectives(int argc, char** argv);
 
 /// One rank's buffers and one collective on them.
 class Exercise {

@@ -6,8 +6,10 @@
 
 #include "collectives.h"
 #include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
+#include "ringlet/cuda/all_reduce_plan.h"
 #include "timed_ranks.h"
 
 namespace ringlet::bench {
@@ -136,6 +138,64 @@ std::vector<Contender> make_contenders(const CollectivesOptions& options,
   if (has_mpi(options)) contenders.push_back(of_mpi(options, world));
   if (all) contenders.push_back(of_copies(options, world, exercise));
   return contenders;
+}
+
+// ---- what can be measured ---------------------------------------------------------------
+
+std::vector<std::int64_t> CollectivesOptions::sizes() const {
+  std::vector<std::int64_t> all{begin};
+  // The size after 0 is one element. The limit avoids overflow of 64 bits near the end.
+  while (all.back() <= end / factor)
+    all.push_back(std::max(all.back() * factor, static_cast<std::int64_t>(itemsize(dtype))));
+  if (all.back() > end) all.pop_back();
+  return all;
+}
+
+Device CollectivesOptions::device_of(int rank) const {
+  if (device.type == DeviceType::cpu) return device;
+  return device_of_rank(device, rank);
+}
+
+bool CollectivesOptions::share_a_gpu() const {
+  return device.type != DeviceType::cpu && device_of(1) == device;
+}
+
+std::string CollectivesOptions::why_not_in_kernel() const {
+  if (device.type == DeviceType::cpu)
+    return "they are for ranks on GPUs (--device cuda), and these are on a CPU";
+  if (ranks > cuda::kMostPeers)
+    return str("a launch takes ", cuda::kMostPeers, " ranks at most, and these are ", ranks);
+  if (transport != comm::TransportKind::thread)
+    return str("they are for ranks that meet over thread, and these do over ",
+               comm::name(transport));
+  if (share_a_gpu()) return "";
+  std::vector<Device> devices;
+  for (int rank = 0; rank < ranks; ++rank) devices.push_back(device_of(rank));
+  DeviceBackend& gpus = backend(device.type);
+  for (const Device to : devices)
+    for (const Device from : devices)
+      if (to != from && !gpus.has_link(to, from)) return str(to, " has no peer access to ", from);
+  return gpus.make_ranks(devices, 1) ? "" : "these devices run no ranks by a launch on each";
+}
+
+std::string CollectivesOptions::why_not_nccl() const {
+  if (device.type == DeviceType::cpu) return "it is for tensors on GPUs, and these are on a CPU";
+  if (const int gpus = backend(device.type).device_count(); gpus < ranks)
+    return str("it takes no two ranks of one GPU, and of these there are ", gpus);
+  try {
+    comm::check_nccl();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<std::pair<std::string, std::string>> CollectivesOptions::left_out() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  if (const std::string why = why_not_in_kernel(); !why.empty()) all.emplace_back("in-kernel", why);
+  if (device.type == DeviceType::cpu) return all;
+  if (const std::string why = why_not_nccl(); !why.empty()) all.emplace_back("nccl", why);
+  return all;
 }
 
 // ---- the exercise -------------------------------------------------------------------------

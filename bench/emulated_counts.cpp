@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringlet/core/device/device_time.h"
+#include "ringlet/core/device/kernel.h"
 
 namespace ringlet::bench {
 namespace {
@@ -63,6 +64,43 @@ double clocks(const LaunchCounters& launch, const DataSheet& gpu) {
   return std::max(most, flops / (peak / gpu.multiprocessors / gpu.clock()));
 }
 
+class OpCounters final : public KernelObserver {
+ public:
+  explicit OpCounters(Device device) : device_(device) {
+    synchronize(device);
+    emulated::take_counters();
+    emulated::count_launches(true);
+    kernel_observer = this;
+  }
+  ~OpCounters() override {
+    kernel_observer = nullptr;
+    emulated::count_launches(false);
+  }
+
+  void before(const char*, const void*, Device device) override {
+    if (device != device_ || depth_++ > 0) return;
+    synchronize(device);
+    emulated::take_counters();  // of launches that no op has made
+  }
+  void after(const char* name, const void* args, Device device) override {
+    if (device != device_ || --depth_ > 0) return;
+    synchronize(device);
+    const auto launches = emulated::take_counters();
+    const Floor floor = floor_of(name, args, device);
+    emulated::take_counters();
+    OpSum& op = ops[floor.label];
+    ++op.calls;
+    op.floor.add(floor);
+    for (const LaunchCounters& launch : launches) op.kernels[short_name(launch.kernel)].add(launch);
+  }
+
+  OpSums ops;
+
+ private:
+  Device device_;
+  int depth_ = 0;
+};
+
 // Ops that share a kernel, such as casts and sums, add up.
 std::string kernels_table(const OpSums& ops, double steps) {
   OpSums kernels;
@@ -80,9 +118,7 @@ class EmulatedProfile final : public StepProfile {
   EmulatedProfile(Device device, double pairs) : device_(device), pairs_(pairs) {}
 
   void run(const std::function<void(bool again)>& step) override {
-    OpCounters counters(device_);
-    step(false);
-    for (const auto& [label, op] : counters.ops()) ops_[label].add(op);
+    for (const auto& [label, op] : count_ops(device_, [&] { step(false); })) ops_[label].add(op);
     ++steps_;
   }
 
@@ -144,7 +180,7 @@ bool is_emulated(Device device) {
   return emulated::count_launches != nullptr && device.type == DeviceType::cuda;
 }
 
-void CounterSum::add(const emulated::LaunchCounters& launch) {
+void CounterSum::add(const LaunchCounters& launch) {
   CounterSum one;
   one.launches = 1;
   one.counters = launch;
@@ -154,7 +190,7 @@ void CounterSum::add(const emulated::LaunchCounters& launch) {
 }
 
 void CounterSum::add(const CounterSum& other) {
-  const emulated::LaunchCounters& from = other.counters;
+  const LaunchCounters& from = other.counters;
   counters.resident_warps =
       launches == 0 ? from.resident_warps : std::min(counters.resident_warps, from.resident_warps);
   launches += other.launches;
@@ -167,43 +203,10 @@ void CounterSum::add(const CounterSum& other) {
   for (std::size_t i = 0; i < kDataSheets.size(); ++i) seconds[i] += other.seconds[i];
 }
 
-double CounterSum::idle_lanes() const {
-  const std::uint64_t all = 32 * counters.warp_instructions();
-  return share(all - counters.lane_instructions(), all);
-}
-double CounterSum::bank_conflicts() const {
-  return share(counters.bank_passes - counters.least_passes, counters.bank_passes);
-}
-
-OpCounters::OpCounters(Device device) : device_(device) {
-  synchronize(device);
-  emulated::take_counters();
-  emulated::count_launches(true);
-  kernel_observer = this;
-}
-
-OpCounters::~OpCounters() {
-  kernel_observer = nullptr;
-  emulated::count_launches(false);
-}
-
-void OpCounters::before(const char*, const void*, Device device) {
-  if (device != device_ || depth_++ > 0) return;
-  synchronize(device);
-  emulated::take_counters();  // of launches that no op has made
-}
-
-void OpCounters::after(const char* name, const void* args, Device device) {
-  if (device != device_ || --depth_ > 0) return;
-  synchronize(device);
-  const auto launches = emulated::take_counters();
-  const Floor floor = floor_of(name, args, device);
-  emulated::take_counters();
-  OpSum& op = ops_[floor.label];
-  ++op.calls;
-  op.floor.add(floor);
-  for (const emulated::LaunchCounters& launch : launches)
-    op.kernels[short_name(launch.kernel)].add(launch);
+OpSums count_ops(Device device, const std::function<void()>& run) {
+  OpCounters counters(device);
+  run();
+  return std::move(counters.ops);
 }
 
 CounterSum OpSum::sum() const {
@@ -228,7 +231,8 @@ std::string counters_heading() {
 
 std::string counters_row(const std::string& name, const OpSum& op, double steps) {
   const CounterSum sum = op.sum();
-  const emulated::LaunchCounters& counters = sum.counters;
+  const LaunchCounters& counters = sum.counters;
+  const std::uint64_t lanes = 32 * counters.warp_instructions();
   const auto millions = [&](double count) { return count / 1e6 / steps; };
   std::string out = fmt::format(
       "| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.4f} | {:.1f} | {:.1f} | {} "
@@ -236,8 +240,10 @@ std::string counters_row(const std::string& name, const OpSum& op, double steps)
       name, static_cast<double>(op.calls) / steps, static_cast<double>(sum.launches) / steps,
       millions(op.floor.bytes), millions(sector_bytes(counters.touched_sectors)),
       millions(sector_bytes(counters.sectors)), millions(static_cast<double>(counters.bytes)),
-      millions(static_cast<double>(counters.warp_instructions())), 100 * sum.idle_lanes(),
-      100 * sum.bank_conflicts(), counters.registers, counters.resident_warps);
+      millions(static_cast<double>(counters.warp_instructions())),
+      100 * share(lanes - counters.lane_instructions(), lanes),
+      100 * share(counters.bank_passes - counters.least_passes, counters.bank_passes),
+      counters.registers, counters.resident_warps);
   for (const double seconds : sum.seconds) out += fmt::format(" {:.2f} |", 1e6 * seconds / steps);
   return out + '\n';
 }

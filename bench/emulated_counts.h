@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,7 +10,6 @@
 #include "../tests/emulated/emulated.h"
 #include "floors.h"
 #include "profile.h"
-#include "ringlet/core/device/kernel.h"
 
 namespace ringlet::bench {
 
@@ -52,7 +52,6 @@ inline constexpr std::array<DataSheet, 4> kDataSheets{{
     {"H100", 132, 3.35e12, 66.9e12, 989e12, 128, 64, 64},
     {"H200", 132, 4.8e12, 66.9e12, 989e12, 128, 64, 64},
 }};
-inline constexpr const DataSheet& kH200 = kDataSheets[3];
 
 double modelled_seconds(const emulated::LaunchCounters& launch, const DataSheet& gpu);
 
@@ -64,8 +63,6 @@ struct CounterSum {
 
   void add(const emulated::LaunchCounters& launch);
   void add(const CounterSum& other);
-  double idle_lanes() const;      // a share of all
-  double bank_conflicts() const;  // a share of all passes
 };
 
 /// All calls of an op.
@@ -79,23 +76,8 @@ struct OpSum {
 };
 using OpSums = std::map<std::string, OpSum>;
 
-/// Counts the launches of each op while it lives. Ops are synchronised.
-class OpCounters final : public KernelObserver {
- public:
-  explicit OpCounters(Device device);
-  ~OpCounters() override;
-  OpCounters(const OpCounters&) = delete;
-  OpCounters& operator=(const OpCounters&) = delete;
-
-  void before(const char* name, const void* args, Device device) override;
-  void after(const char* name, const void* args, Device device) override;
-  const OpSums& ops() const { return ops_; }
-
- private:
-  Device device_;
-  int depth_ = 0;
-  OpSums ops_;
-};
+/// The launches of each op of `run`. Ops are synchronised.
+OpSums count_ops(Device device, const std::function<void()>& run);
 
 /// Markdown: bytes, instructions and modelled times per step.
 std::string counters_heading();

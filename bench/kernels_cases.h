@@ -52,8 +52,4 @@ std::vector<KernelCase> step_cases(const std::string& model, const models::Encod
 std::vector<KernelCase> product_cases(std::int64_t hidden, const std::vector<std::int64_t>& tokens,
                                       DType dtype);
 
-/// On the emulated GPU: prints the counters of the cases' kernels, with modelled times. If `file`
-/// is not empty, writes them there too, as tab-separated values for scripts/emulated_counters.py.
-void count_cases(const std::vector<KernelCase>& cases, Device device, const std::string& file);
-
 }  // namespace ringlet::bench

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,14 +11,9 @@
 
 namespace ringlet::bench {
 
-/// A row of Sentence Transformers' documentation, "Distributed Training": mpnet-base on V100.
-struct Published {
-  int devices;
-  int samples_per_s;
-  double speedup;
-};
-/// A row of data/scaling.json; other strategies have none.
-std::optional<Published> published_of(const std::string& strategy);
+/// A row of Sentence Transformers' documentation, "Distributed Training", mpnet-base on V100:
+/// devices, samples_per_s and speedup. Null for other strategies.
+const Json* published_of(const std::string& strategy);
 
 /// The table, Markdown of at most 100 columns, with Sentence Transformers' published rows.
 /// Speed-ups are "-" without a row of strategy none.

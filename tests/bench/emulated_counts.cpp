@@ -11,6 +11,7 @@ using ringlet::emulated::LaunchCounters;
 namespace {
 
 constexpr double kLaunch = 1e-6;
+constexpr const DataSheet& kH200 = kDataSheets[3];
 
 LaunchCounters launch_of(std::uint64_t blocks, InstructionClass which, std::uint64_t warps) {
   LaunchCounters made;
