@@ -38,26 +38,18 @@ double available_memory() {
 }  // namespace
 
 double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
-  using train::Strategy;
   const double n = plan.devices;
   const double embeddings = static_cast<double>(
       (config.vocab_size + config.max_position_embeddings) * config.hidden_size);
-  const double layer = static_cast<double>(layer_weights(config));
-  const double all = static_cast<double>(config.num_hidden_layers) * layer + embeddings;
+  const double all =
+      static_cast<double>(config.num_hidden_layers * layer_weights(config)) + embeddings;
   // Each process of a mesh first makes the whole model, and then keeps its stage or its slices.
-  if (plan.stages > 1) return std::max(4 * n * all, 16 * all);
-  if (plan.slices > 1) return std::max(4 * n * all, 16 * (all + (n - 1) * embeddings));
-  switch (plan.strategy) {
-    case Strategy::dp:
-    case Strategy::zero1:
-      return (8.0 * n + 8) * all;
-    case Strategy::zero2:
-      return (4.0 * n + 12) * all + 4.0 * n * (embeddings + layer);
-    case Strategy::fsdp:
-      return 16 * all + 4.0 * n * (2 * embeddings + 3 * layer);
-    default:
-      return 16 * all * n;  // unconnected devices, too
-  }
+  if (plan.same_rows()) return std::max(4 * n * all, 16 * all);
+  const train::StrategyTraits sharded = train::traits(plan.strategy);
+  const auto copies = [n](bool one) { return one ? 1 : n; };
+  return 4 * all *
+         (copies(sharded.parameters) + copies(sharded.gradients) +
+          2 * copies(sharded.state || plan.strategy == train::Strategy::dp));
 }
 
 StepMemory step_memory(models::Transformer& encoder, std::int64_t tokens, DType dtype,

@@ -51,8 +51,7 @@ struct Plan {
   int ranks() const { return strategy == train::Strategy::dp ? 1 : devices; }
 };
 
-/// Bytes of weights, gradients and two moments over all ranks of a row. Whole units that a rank
-/// holds while it uses them are included.
+/// Bytes of weights, gradients and two moments over all ranks of a row, at least.
 double state_bytes(const Plan& plan, const models::EncoderConfig& config);
 
 /// InputError if this host has too little memory for a row's state_bytes(). `share_here`: the share

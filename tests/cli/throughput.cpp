@@ -323,13 +323,9 @@ TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would n
     "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1, "initializer_range": 0.02, "hidden_act": "gelu"})");
   const double embeddings = 0x1p30, layer = 12 * embeddings, all = embeddings + 1000 * layer;
-  const std::vector<std::pair<const char*, double>> needed{
-      {"none", 16 * all},
-      {"dp", 24 * all},
-      {"ddp", 32 * all},
-      {"zero1", 24 * all},
-      {"zero2", 20 * all + 8 * (embeddings + layer)},
-      {"fsdp", 16 * all + 8 * (2 * embeddings + 3 * layer)}};
+  const std::vector<std::pair<const char*, double>> needed{{"none", 16 * all},  {"dp", 24 * all},
+                                                           {"ddp", 32 * all},   {"zero1", 24 * all},
+                                                           {"zero2", 20 * all}, {"fsdp", 16 * all}};
   for (const auto& row : needed) {  // clang 14 captures no structured binding
     const char* const strategy = row.first;
     const double bytes = row.second;
