@@ -118,7 +118,6 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add(
       "--logical-ranks", o.logical_ranks, Range{1, 1 << 10},
       "deal each step of the rows of --data to so many logical ranks, on any number of devices");
-  app.add("--max-length", o.max_length, Range{1, 1 << 16}, "tokens of a sentence");
   app.add("--steps", o.steps, Range{1, 1 << 20}, "timed steps per round");
   app.add("--rounds", o.rounds, Range{1, 1000}, "rounds, interleaved over strategies");
   app.add("--warmup", o.warmup, Range{0, 1000},

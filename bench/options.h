@@ -23,7 +23,6 @@ struct ThroughputOptions {
   std::string model = "mpnet-base";
   std::int64_t batch = 32;  // of each device, or logical rank
   int logical_ranks = 0;    // of each row; 0: its devices
-  std::int64_t max_length = 384;
   int steps = 3;
   int rounds = 2;
   int warmup = 1;

@@ -3,12 +3,10 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "emulated_counts.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/trace.h"
@@ -59,58 +57,6 @@ std::string read(const File& file) {
   std::rewind(file.get());
   for (int c = 0; (c = std::fgetc(file.get())) != EOF;) text += static_cast<char>(c);
   return text;
-}
-
-// A machine may forbid recording; the timings are valid without it.
-DeviceIdle idle_of(Runner& runner, int steps) {
-  try {
-    return runner.record_idle(steps);
-  } catch (const Error& error) {
-    std::cerr << "throughput: idle time is not measured: " << error.what() << std::endl;
-    return {};
-  }
-}
-
-Measurement measure_steps(Runner& runner, const ThroughputOptions& options,
-                          const comm::Group& group) {
-  group.barrier();
-  runner.return_to_first();
-  std::unique_ptr<StepProfile> profile;
-  if (options.profile)
-    profile = is_emulated(options.device)
-                  ? emulated_profile(options.device, static_cast<double>(options.batch))
-                  : timed_profile(options.device);
-  std::optional<train::Timeline> timeline;
-  if (!options.timeline.empty()) timeline.emplace(options.device_of(group.rank()), group.rank());
-  runner.start_timing();
-  for (int i = 0; i < options.steps; ++i) runner.timed_step(profile.get());
-  Measurement mine = runner.measured();
-  if (profile && group.rank() == 0) {
-    mine.times = profile->per_step();
-    mine.times.step_ms = mean(mine.step_ms);
-  }
-  if (timeline) mine.timeline = {timeline->spans()};
-  return mine;
-}
-
-// The same on all ranks: whether any of them mapped memory in the steps.
-bool any_mapped(const Measurement& mine, const comm::Group& group) {
-  const bool mapped = mine.mapped_bytes > 0 || mine.system_allocations > 0;
-  const std::vector<std::string> ranks = group.all_gather_bytes(mapped ? "mapped" : "");
-  return std::ranges::any_of(ranks, [](const std::string& rank) { return !rank.empty(); });
-}
-
-Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
-                         const comm::Group& group, int idle_steps = 0) {
-  Runner runner(options, plan, group);
-  runner.warm_up(options.warmup);
-  Measurement mine = measure_steps(runner, options, group);
-  // A step that maps memory takes longer. Every row times the same batches.
-  constexpr int kMost = 2;
-  for (int i = 0; options.warmup > 0 && i < kMost && any_mapped(mine, group); ++i)
-    mine = measure_steps(runner, options, group);
-  if (idle_steps > 0) mine.idle = idle_of(runner, idle_steps);
-  return mine;
 }
 
 comm::GroupOptions group_options(const ThroughputOptions& options) {

@@ -19,6 +19,8 @@ namespace {
 using models::SentenceEncoder;
 using models::Tokenizer;
 
+constexpr std::int64_t kMaxLength = 384;  // tokens of a sentence
+
 /// A folder's, or a new one of a named model with the tokenizer that `tokenizer(config)` gives.
 template <class MakeTokenizer>
 SentenceEncoder model_of(const std::string& name, const MakeTokenizer& tokenizer) {
@@ -44,7 +46,7 @@ Source drawn_source(const ThroughputOptions& options, Share share) {
   const auto draw = [lengths = Lengths(options.histogram),
                      rows = options.batch * share.devices * share.ranks,
                      vocabulary = model.config().vocab_size,
-                     max_length = std::min(options.max_length, model.config().max_tokens()),
+                     max_length = std::min(kMaxLength, model.config().max_tokens()),
                      padded = options.padded, share](const train::Rows& step) {
     return lengths.batch(static_cast<std::int64_t>(step[0]), rows, vocabulary, max_length, padded,
                          static_cast<std::size_t>(share.rank),
@@ -91,7 +93,7 @@ Source file_source(const ThroughputOptions& options, Share share) {
                            .whole_steps = std::move(whole_steps),
                            .dealing = options.per_column() ? train::Dealing::round_robin
                                                            : train::Dealing::proportional,
-                           .max_length = std::min(options.max_length, model.config().max_tokens()),
+                           .max_length = std::min(kMaxLength, model.config().max_tokens()),
                            .padded = options.padded,
                            .rank = static_cast<std::size_t>(share.rank),
                            .world_size = static_cast<std::size_t>(share.ranks),

@@ -24,6 +24,7 @@
 #include "ringlet/train/cli/machine.h"
 #include "ringlet/train/report/timeline.h"
 #include "runner.h"
+#include "source.h"
 #include "timed_ranks.h"
 
 namespace ringlet::bench {
