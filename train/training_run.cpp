@@ -316,11 +316,9 @@ void TrainingRun::take_checkpoint() {
   if (writes())
     for (const std::filesystem::path& stray : later_strays(arguments_.resume_from_checkpoint))
       note(stray.string() + ": is no checkpoint (no trainer_state.json) and is passed over");
-  const BegunRun begun{state_, total(),
-                       [this](std::size_t epoch) { return task_.steps_per_epoch(epoch); },
-                       arguments_.load_best_model_at_end, arguments_.output_dir};
-  state_ =
-      resume(arguments_.resume_from_checkpoint, begun, task_.module(), *optimizer_, job_.group);
+  state_ = resume(arguments_.resume_from_checkpoint,
+                  {state_.arguments, arguments_.load_best_model_at_end, arguments_.output_dir},
+                  task_.module(), *optimizer_, job_.group);
   default_generator() = state_.generator;
   call(&TrainerCallback::load_state, state_.callbacks);
 }

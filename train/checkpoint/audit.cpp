@@ -14,7 +14,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/nn/sharding.h"
-#include "ringlet/train/checkpoint/checkpoint_digests.h"
+#include "ringlet/train/checkpoint/checkpoint_state.h"
 #include "ringlet/train/checkpoint/resume.h"
 
 namespace ringlet::train {

@@ -13,7 +13,6 @@
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module_file.h"
-#include "ringlet/train/checkpoint/checkpoint_digests.h"
 #include "ringlet/train/checkpoint/checkpoint_state.h"
 #include "ringlet/train/checkpoint/checkpoint_writers.h"
 #include "ringlet/train/data/draws.h"
@@ -178,7 +177,6 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
 }
 
 TrainerState read_trainer_state(const std::filesystem::path& folder) {
-  checkpoint::check_digest(folder, checkpoint::kState);
   return checkpoint::from_json(checkpoint::open_state(folder));
 }
 
@@ -195,7 +193,7 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
   check_model(folder, model, module);
   const JsonNode json = checkpoint::open_state(folder);
   const auto updates_of = [&](const std::string& parameter) {
-    return checkpoint::updates_from_json(json, parameter, state.step);
+    return checkpoint::updates_from_json(json, parameter);
   };
   const auto moments = read_moments(open_checked(folder, kMoments), updates_of, module, optimizer);
   nn::load_module(module, model);

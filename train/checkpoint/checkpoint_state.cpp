@@ -1,10 +1,11 @@
 #include "ringlet/train/checkpoint/checkpoint_state.h"
 
+#include <concepts>
 #include <limits>
-#include <utility>
+#include <map>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::train::checkpoint {
 namespace {
@@ -13,69 +14,90 @@ constexpr int kFormat = 7;
 
 using LossSum = TrainerState::LossSum;
 
+/// Calls visit(key, member) for what the file has of `state` before the best model.
+template <class State, class Visit>
+void each_member(State& state, const Visit& visit) {
+  visit("step", state.step);
+  visit("epoch", state.position.epoch);
+  visit("step_in_epoch", state.position.step);
+  visit("more_positions", state.more_positions);
+  visit("arguments", state.arguments);
+  visit("generator", state.generator);
+  visit("loss", state.loss);
+  visit("epoch_loss", state.epoch_loss);
+  visit("run_loss", state.run_loss);
+  visit("lone_rows", state.lone_rows);
+  visit("dataset_losses", state.dataset_losses);
+  visit("dataset_run_losses", state.dataset_run_losses);
+}
+
+template <class Value>
+Json to_json(const Value& value) {
+  return Json(value);
+}
 Json to_json(const LossSum& loss) { return {{"sum", loss.sum}, {"steps", loss.steps}}; }
-
-Json to_json(const std::vector<LossSum>& losses) {
+Json to_json(const Position& at) { return {{"epoch", at.epoch}, {"step", at.step}}; }
+Json to_json(const RandomGenerator& generator) {
+  return {{"seed", generator.seed}, {"step", generator.step}, {"draws", generator.draws}};
+}
+template <class Value>
+Json to_json(const std::vector<Value>& values) {
   Json all = Json::array();
-  for (const LossSum& loss : losses) all.push_back(to_json(loss));
+  for (const Value& value : values) all.push_back(to_json(value));
   return all;
 }
 
-Json to_json(const std::vector<Position>& positions) {
-  Json all = Json::array();
-  for (const Position& at : positions) all.push_back({{"epoch", at.epoch}, {"step", at.step}});
-  return all;
-}
-
+void get(const JsonNode& json, std::string& to) { to = json.text(); }
 /// A whole number from 0 to Number's maximum.
-template <class Number>
-void get(const JsonNode& json, const std::string& key, Number& to) {
+template <std::integral Number>
+void get(const JsonNode& json, Number& to) {
   to = static_cast<Number>(
-      json.at(key).count(static_cast<std::uint64_t>(std::numeric_limits<Number>::max())));
+      json.count(static_cast<std::uint64_t>(std::numeric_limits<Number>::max())));
 }
-
 void get(const JsonNode& json, LossSum& to) {
   to.sum = json.at("sum").number();
-  get(json, "steps", to.steps);
-  if (to.steps == 0 && to.sum != 0)
-    fail_input(json.name(), ": expected a sum of 0 over 0 steps, found ", to.sum);
+  get(json.at("steps"), to.steps);
+}
+void get(const JsonNode& json, Position& to) {
+  get(json.at("epoch"), to.epoch);
+  get(json.at("step"), to.step);
+}
+void get(const JsonNode& json, RandomGenerator& to) {
+  get(json.at("seed"), to.seed);
+  get(json.at("step"), to.step);
+  get(json.at("draws"), to.draws);
+}
+template <class Value>
+void get(const JsonNode& json, std::vector<Value>& to) {
+  for (std::size_t i = 0; i < json.array().size(); ++i) get(json.at(i), to.emplace_back());
+}
+template <class Value>
+void get(const JsonNode& json, std::map<std::string, Value>& to) {
+  for (const auto& [key, value] : json.object().value().items()) get(json.at(key), to[key]);
 }
 
-void get(const JsonNode& json, std::vector<LossSum>& to) {
-  for (std::size_t i = 0; i < json.array().size(); ++i) get(json.at(i), to.emplace_back());
+std::string line_of(const std::filesystem::path& file) {
+  return sha256(MappedFile(file).text()) + "  " + file.filename().string() + '\n';
 }
 
 }  // namespace
 
 Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters,
              const std::string& frozen) {
-  Json updates = Json::object();
+  Json all{{"format", kFormat}};
+  each_member(state, [&](const char* key, const auto& member) { all[key] = to_json(member); });
+  all["best_metric"] = state.best ? Json(state.best->metric) : Json();
+  all["best_global_step"] = state.best ? Json(state.best->step) : Json();
+  all["best_output_dir"] = state.best.value_or(BestModel()).output_dir.string();
+  all["callbacks"] = state.callbacks;
+  all["frozen"] = frozen.empty() ? Json() : Json(frozen);
+  Json& updates = all["updates"] = Json::object();
   for (const auto& parameter : parameters) updates[parameter.name] = parameter.steps;
-  return {{"format", kFormat},
-          {"step", state.step},
-          {"epoch", state.position.epoch},
-          {"step_in_epoch", state.position.step},
-          {"more_positions", to_json(state.more_positions)},
-          {"arguments", state.arguments},
-          {"generator",
-           {{"seed", state.generator.seed},
-            {"step", state.generator.step},
-            {"draws", state.generator.draws}}},
-          {"loss", to_json(state.loss)},
-          {"epoch_loss", to_json(state.epoch_loss)},
-          {"run_loss", to_json(state.run_loss)},
-          {"lone_rows", state.lone_rows},
-          {"dataset_losses", to_json(state.dataset_losses)},
-          {"dataset_run_losses", to_json(state.dataset_run_losses)},
-          {"best_metric", state.best ? Json(state.best->metric) : Json()},
-          {"best_global_step", state.best ? Json(state.best->step) : Json()},
-          {"best_output_dir", state.best.value_or(BestModel()).output_dir.string()},
-          {"callbacks", state.callbacks},
-          {"frozen", frozen.empty() ? Json() : Json(frozen)},
-          {"updates", std::move(updates)}};
+  return all;
 }
 
 JsonNode open_state(const std::filesystem::path& folder) {
+  check_digest(folder, kState);
   const JsonNode json(folder / kState);
   if (json.at("format").value() != kFormat)
     json.at("format").expected(str(kFormat, ", the format of this release"));
@@ -84,47 +106,40 @@ JsonNode open_state(const std::filesystem::path& folder) {
 
 TrainerState from_json(const JsonNode& json) {
   TrainerState state;
-  get(json, "step", state.step);
-  get(json, "epoch", state.position.epoch);
-  get(json, "step_in_epoch", state.position.step);
-  const JsonNode positions = json.at("more_positions").array();
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    Position& at = state.more_positions.emplace_back();
-    get(positions.at(i), "epoch", at.epoch);
-    get(positions.at(i), "step", at.step);
-  }
-  const JsonNode arguments = json.at("arguments").object();
-  for (const auto& [name, value] : arguments.value().items())
-    state.arguments[name] = arguments.at(name).text();
-  const JsonNode generator = json.at("generator");
-  get(generator, "seed", state.generator.seed);
-  get(generator, "step", state.generator.step);
-  get(generator, "draws", state.generator.draws);
-  get(json.at("loss"), state.loss);
-  get(json.at("epoch_loss"), state.epoch_loss);
-  get(json.at("run_loss"), state.run_loss);
-  get(json, "lone_rows", state.lone_rows);
-  get(json.at("dataset_losses"), state.dataset_losses);
-  get(json.at("dataset_run_losses"), state.dataset_run_losses);
+  each_member(state, [&](const char* key, auto& member) { get(json.at(key), member); });
   if (!json.at("best_metric").value().is_null()) {
     state.best.emplace(BestModel{.metric = json.at("best_metric").number()});
-    get(json, "best_global_step", state.best->step);
+    get(json.at("best_global_step"), state.best->step);
     state.best->output_dir = json.at("best_output_dir").text();
   }
-  const JsonNode callbacks = json.at("callbacks").object();
-  for (const auto& [name, count] : callbacks.value().items())
-    get(callbacks, name, state.callbacks[name]);
+  get(json.at("callbacks"), state.callbacks);
   return state;
 }
 
-std::int64_t updates_from_json(const JsonNode& json, const std::string& parameter,
-                               std::int64_t steps) {
+std::int64_t updates_from_json(const JsonNode& json, const std::string& parameter) {
   std::int64_t updates = 0;
-  get(json.at("updates"), parameter, updates);
-  if (updates > steps)
-    fail_input(json.name(), ": updates of ", quote(parameter), ": expected at most its ", steps,
-               " steps, found ", updates);
+  get(json.at("updates").at(parameter), updates);
   return updates;
+}
+
+// The other ranks wait: at 2 GB/s on a Zen 5, 0.7 s for the 1.3 GB of mpnet-base.
+void write_digests(const std::filesystem::path& folder) {
+  std::string lines;
+  for (const std::filesystem::path& file : list_folder(folder))
+    if (file.filename() != kDigests) lines += line_of(file);
+  write_file(folder / kDigests, lines);
+}
+
+void check_digest(const std::filesystem::path& folder, const std::string& name) {
+  const std::filesystem::path file = folder / name, digests = folder / kDigests;
+  const std::string line = line_of(file);
+  if (!path_exists(digests))
+    fail_input(folder.string(), ": no ", kDigests, ", the digests of its files: expected a whole ",
+               "checkpoint of this version");
+  const std::string lines = '\n' + read_file(digests);
+  if (!lines.ends_with('\n') || lines.find('\n' + line) == std::string::npos)
+    fail_input(file.string(), ": damaged, or of another checkpoint: expected the digest in ",
+               kDigests, ", found ", line.substr(0, 16));
 }
 
 }  // namespace ringlet::train::checkpoint

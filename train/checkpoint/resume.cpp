@@ -6,7 +6,6 @@
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/atomic_folder.h"
 #include "ringlet/core/io/file.h"
-#include "ringlet/train/checkpoint/checkpoint_state.h"
 #include "ringlet/train/report/metrics.h"
 
 namespace ringlet::train {
@@ -39,59 +38,6 @@ void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateA
   if (!differences.empty()) fail_input(checkpoint.string(), ": was trained with ", differences);
 }
 
-namespace {
-
-/// Unsigned: a damaged file may contain numbers of any size.
-std::uint64_t steps_of(const std::vector<TrainerState::LossSum>& losses) {
-  std::uint64_t steps = 0;
-  for (const TrainerState::LossSum& loss : losses) steps += static_cast<std::uint64_t>(loss.steps);
-  return steps;
-}
-
-/// Whether `step` steps end at `position`. Both may be wrong: the loop ends by the step.
-bool ends_at(std::int64_t step, Position position, const BegunRun& begun) {
-  if (position.step >= begun.steps_per_epoch(position.epoch)) return false;
-  auto steps = static_cast<std::int64_t>(position.step);
-  for (std::size_t epoch = 0; epoch < position.epoch && steps <= step; ++epoch)
-    steps += static_cast<std::int64_t>(begun.steps_per_epoch(epoch));
-  return steps == step;
-}
-
-void check_same_run(const std::filesystem::path& folder, const TrainerState& saved,
-                    const BegunRun& begun) {
-  check_same_arguments(folder, saved.arguments, begun.state.arguments);
-  const std::string file = (folder / checkpoint::kState).string();
-  const auto expect = [&](const char* name, auto expected, auto found) {
-    if (found != expected) fail_input(file, ": ", name, ": expected ", expected, ", found ", found);
-  };
-  if (saved.step > begun.total_steps)
-    fail_input(file, ": step: expected at most ", begun.total_steps, ", found ", saved.step);
-  const Position& at = saved.position;
-  if (!ends_at(saved.step, at, begun))
-    fail_input(file, ": step ", saved.step, " is not step ", at.step, " of epoch ", at.epoch,
-               " (step_in_epoch, epoch), each counted from 0");
-  const auto step = static_cast<std::uint64_t>(saved.step);
-  expect("generator's seed", begun.state.generator.seed, saved.generator.seed);
-  expect("generator's step", step, saved.generator.step);
-  expect("steps of run_loss", saved.step, saved.run_loss.steps);
-  expect("steps of epoch_loss", static_cast<std::int64_t>(at.step), saved.epoch_loss.steps);
-  if (saved.loss.steps > saved.step)
-    fail_input(file, ": steps of loss: expected at most ", saved.step, ", found ",
-               saved.loss.steps);
-  if (saved.best && saved.best->step > saved.step)
-    fail_input(file, ": best_global_step: expected at most ", saved.step, ", found ",
-               saved.best->step);
-  const std::size_t datasets = begun.state.dataset_losses.size();
-  expect("number of dataset_losses", datasets, saved.dataset_losses.size());
-  expect("number of dataset_run_losses", datasets, saved.dataset_run_losses.size());
-  if (datasets == 0) return;
-  expect("steps of dataset_losses", static_cast<std::uint64_t>(saved.loss.steps),
-         steps_of(saved.dataset_losses));
-  expect("steps of dataset_run_losses", step, steps_of(saved.dataset_run_losses));
-}
-
-}  // namespace
-
 void prepare_output(const std::filesystem::path& output, std::int64_t step) {
   make_folders(output);
   remove_unfinished_checkpoints(output);
@@ -104,12 +50,11 @@ void prepare_output(const std::filesystem::path& output, std::int64_t step) {
 
 TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
                     Optimizer& optimizer, const comm::Group& group) {
-  std::filesystem::path folder = from;
-  if (const auto latest = latest_checkpoint(folder)) folder = *latest;
+  const std::filesystem::path folder = latest_checkpoint(from).value_or(from);
   check_same_on_all_ranks(folder, group);
   // First, because the files lack the moments of another optimizer.
   const TrainerState saved = read_trainer_state(folder);
-  check_same_run(folder, saved, begun);
+  check_same_arguments(folder, saved.arguments, begun.arguments);
   const auto best_dir = [&](const BestModel& best) {
     return (folder / ".." / best.output_dir).lexically_normal();
   };

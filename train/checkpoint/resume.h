@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 
 #include "ringlet/comm/group.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
@@ -20,19 +19,17 @@ void prepare_output(const std::filesystem::path& output, std::int64_t step);
 void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
                           const UpdateArguments& wanted);
 
-/// The run that resumes: its state at its beginning, its steps and those of an epoch.
+/// The run that resumes.
 struct BegunRun {
-  TrainerState state;
-  std::int64_t total_steps = 0;
-  std::function<std::size_t(std::size_t epoch)> steps_per_epoch;
+  UpdateArguments arguments;
   bool loads_best = false;  // load_best_model_at_end
   std::filesystem::path output_dir = {};
 };
 
 /// Loads parameters and moments into `module` and `optimizer`, and returns the state. `from` is a
 /// checkpoint, or a folder of which the latest one is used. InputError if it has other arguments
-/// than `begun`, if its numbers contradict each other, or if ranks would take different ones. So is
-/// a checkpoint of the best model that is needed and missing. Then nothing has been changed.
+/// than `begun`, or if ranks would take different ones. So is a checkpoint of the best model that
+/// is needed and missing. Then nothing has been changed.
 TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
                     Optimizer& optimizer, const comm::Group& group);
 

@@ -51,36 +51,40 @@ std::vector<int> holders_of(const Offer& wanted, const std::vector<std::vector<O
   return holders;
 }
 
-/// The names of its moments in order: "PARAMETER NAME" a line.
-std::string moment_names(const Snapshot& snapshot) {
-  std::string names;
-  for (const auto& parameter : snapshot.moments)
-    for (const auto& [name, moment] : parameter.moments)
-      names += parameter.name + ' ' + name + '\n';
-  return names;
-}
-
 /// The text that `root` has.
 std::string from_root(const comm::Group& group, int root, const std::string& text) {
   return group.all_gather_bytes(group.rank() == root ? text : "")[static_cast<std::size_t>(root)];
 }
 
+/// The state of rank `root`, and how often each parameter was updated.
+void take_state(Snapshot& mine, const std::string& text, int root) {
+  const JsonNode json(Json::parse(text), str("the state of rank ", root));
+  mine.state = checkpoint::from_json(json);
+  mine.moments.clear();
+  const JsonNode updates = json.at("updates").object();
+  for (const auto& [name, count] : updates.value().items())
+    mine.moments.push_back({name, checkpoint::updates_from_json(json, name), {}});
+}
+
 /// The snapshot of `root`, in new memory: until all of it is here, this rank keeps its own.
 Snapshot receive(Snapshot mine, nn::Module& module, const comm::Group& group, int root) {
   const bool sends = group.rank() == root;
-  const std::string state =
-      from_root(group, root, sends ? checkpoint::to_json(mine.state, mine.moments, "").dump() : "");
-  std::istringstream names(from_root(group, root, moment_names(mine)));
+  std::string text, moments;  // the latter: the names of a parameter's, a line each
+  if (sends) {
+    text = checkpoint::to_json(mine.state, mine.moments, "").dump();
+    const auto updated = std::ranges::find_if(
+        mine.moments, [](const auto& parameter) { return !parameter.moments.empty(); });
+    if (updated != mine.moments.end())
+      for (const auto& [name, moment] : updated->moments) moments += name + '\n';
+  }
+  text = from_root(group, root, text);
+  moments = from_root(group, root, moments);
   if (!sends) {
-    const JsonNode json(Json::parse(state), str("the state of rank ", root));
-    mine.state = checkpoint::from_json(json);
-    mine.moments.clear();
-    for (std::string parameter, name; names >> parameter >> name;) {
-      if (mine.moments.empty() || mine.moments.back().name != parameter)
-        mine.moments.push_back(
-            {parameter, checkpoint::updates_from_json(json, parameter, mine.state.step), {}});
-      mine.moments.back().moments.emplace_back(name,
-                                               zeros_like(module.parameter(parameter).tensor()));
+    take_state(mine, text, root);
+    for (auto& parameter : mine.moments) {
+      std::istringstream names(parameter.steps > 0 ? moments : "");
+      for (std::string name; names >> name;)
+        parameter.moments.emplace_back(name, zeros_like(module.parameter(parameter.name).tensor()));
     }
   }
   for (const auto& parameter : mine.moments)
@@ -102,12 +106,7 @@ Snapshot receive_state(Snapshot mine, const Offer& of, const comm::Group& group,
     if (copies.state.step == of.updates && copies.shards == of.shards &&
         static_cast<std::int64_t>(copies.ending) == of.ending)
       text = checkpoint::to_json(copies.state, copies.updates, "").dump();
-  const JsonNode json(Json::parse(from_root(group, root, text)), str("the state of rank ", root));
-  mine.state = checkpoint::from_json(json);
-  mine.moments.clear();
-  const JsonNode updates = json.at("updates").object();
-  for (const auto& [name, count] : updates.value().items())
-    mine.moments.push_back({name, checkpoint::updates_from_json(json, name, mine.state.step), {}});
+  take_state(mine, from_root(group, root, text), root);
   return mine;
 }
 

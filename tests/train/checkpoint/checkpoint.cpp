@@ -12,7 +12,7 @@
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/safetensors.h"
-#include "ringlet/train/checkpoint/checkpoint_digests.h"
+#include "ringlet/train/checkpoint/checkpoint_state.h"
 #include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/optimizer/update_rules.h"
 

@@ -1,5 +1,5 @@
-// Replaces single numbers of trainer_state.json: a run continues to the same bits, or fails with
-// one line that names the checkpoint.
+// Replaces single values of trainer_state.json: a run continues to the same bits, or fails with one
+// line that names the checkpoint.
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/core/io/json.h"
 
@@ -14,7 +14,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/tests/json_path.h"
-#include "ringlet/train/checkpoint/checkpoint_digests.h"
+#include "ringlet/train/checkpoint/checkpoint_state.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;
@@ -52,25 +52,6 @@ std::optional<std::string> refusal(const TrainingArguments& arguments,
   }
   CHECK(parameter_values(training.loss) == expected);
   return std::nullopt;
-}
-
-/// The paths of the numbers in a JSON value.
-void find_numbers(const Json& json, const std::string& at, std::vector<std::string>& found) {
-  if (json.is_number()) found.push_back(at);
-  if (json.is_array())
-    for (std::size_t i = 0; i < json.size(); ++i) find_numbers(json[i], str(at, '/', i), found);
-  if (json.is_object())
-    for (const auto& [key, value] : json.items()) find_numbers(value, at + '/' + key, found);
-}
-
-std::string last_key(const std::string& at) { return at.substr(at.rfind('/') + 1); }
-
-void remove(Json& json, const std::string& at) {
-  Json& parent = value_at(json, at.substr(0, at.rfind('/')));
-  if (parent.is_array())
-    parent.list().erase(parent.begin() + std::stol(last_key(at)));
-  else
-    parent.erase(last_key(at));
 }
 
 struct Fixture : OnCpu {  // on a GPU steps are saved one step later
@@ -113,61 +94,25 @@ struct Fixture : OnCpu {  // on a GPU steps are saved one step later
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture,
-                  "any number of a checkpoint's state replaced: the same bits, or a line") {
-  CHECK_FALSE(with(saved));
-  std::vector<std::string> numbers;
-  find_numbers(saved, "", numbers);
-  REQUIRE(numbers.size() == 27);
-  for (const std::string& at : numbers) {
-    CAPTURE(at);
-    for (const Json& value : {Json(-1), Json(0), Json(9999), Json(1e15), Json(1000000000000000),
-                              Json(1e30), Json(0.5), Json("5"), Json()}) {
-      CAPTURE(value.dump());
-      Json changed = saved;
-      if (value_at(changed, at) == value) continue;
-      value_at(changed, at) = value;
-      const auto line = with(changed);
-      // Any loss, number of lone rows and number of draws is valid.
-      const bool any_sum = last_key(at) == "sum" && value.is_number();
-      const bool any_count = (last_key(at) == "lone_rows" || last_key(at) == "draws") &&
-                             value.is_number_integer() && value >= 0;
-      if (!any_sum && !any_count) CHECK(line.has_value());
-    }
-    Json changed = saved;
-    remove(changed, at);
-    CHECK(with(changed).has_value());
-  }
-}
-
 TEST_CASE_FIXTURE(Fixture, "a refusal says which number it is, what was expected and what found") {
   const std::string file = state.string();
-  CHECK(*with("/step", 9999) == file + ": step: expected at most 12, found 9999");
-  CHECK(*with("/step", -1) == file +
-                                  ": step: expected a whole number from 0 to 9223372036854775807, "
-                                  "got -1");
-  CHECK(*with("/step", 6) == file +
-                                 ": step 6 is not step 1 of epoch 1 (step_in_epoch, epoch), each "
-                                 "counted from 0");
-  CHECK(*with("/epoch", 1000000000000000) ==
-        file +
-            ": step 5 is not step 1 of epoch 1000000000000000 (step_in_epoch, epoch), each counted "
-            "from 0");
-  CHECK(*with("/generator/step", 0) == file + ": generator's step: expected 5, found 0");
+  CHECK_FALSE(with(saved));
+  for (const char* number : {"step", "lone_rows"})
+    for (const auto& [value, found] :
+         {std::pair(Json(-1), "-1"), {Json(0.5), "0.5"}, {Json(), "null"}})
+      CHECK(*with(str('/', number).c_str(), value) ==
+            str(file, ": ", number, ": expected a whole number from 0 to 9223372036854775807, got ",
+                found));
   Json best = saved;
   best["best_metric"] = 0.5;
   CHECK(*with(best) == file +
                            ": best_global_step: expected a whole number from 0 to "
                            "9223372036854775807, got null");
-  best["best_global_step"] = 6;
-  CHECK(*with(best) == file + ": best_global_step: expected at most 5, found 6");
   best["best_global_step"] = 5;
   CHECK_FALSE(with(best));
   CHECK(*with("/callbacks", Json{{"patience", -1}}) ==
         file +
             ": callbacks.patience: expected a whole number from 0 to 9223372036854775807, got -1");
-  CHECK(*with("/updates/embeddings.weight", 6) ==
-        file + ": updates of 'embeddings.weight': expected at most its 5 steps, found 6");
 }
 
 TEST_CASE_FIXTURE(Fixture,
