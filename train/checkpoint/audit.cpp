@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <map>
-#include <optional>
-#include <sstream>
 #include <utility>
 
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/threads/parallel.h"
@@ -22,64 +22,42 @@ namespace {
 
 constexpr std::size_t kHex = 64;  // digits of a digest
 
-/// Digests of consecutive norm blocks, which no shard's edge splits, of the parameters (0) or a
-/// moment (1, …) on a rank of tensor parallelism.
-struct Run {
-  int slice_rank;
-  std::size_t tensor, block;
+/// The digest of a norm block, which no shard's edge splits, of the parameters (0) or a moment
+/// (1, …) on a rank of tensor parallelism.
+struct BlockDigest {
+  int slice_rank, tensor;
+  std::int64_t block;
+  std::array<char, kHex> digest;
 };
 
-/// The run of a slice's elements [begin, end), from their values.
-std::string digests_of(const Tensor& values, const Run& run) {
-  const Tensor host = values.to(Device{});
-  const std::size_t size = static_cast<std::size_t>(kNormBlock) * itemsize(host.dtype());
-  const std::string_view bytes(reinterpret_cast<const char*>(host.bytes()), host.nbytes());
-  std::string digests((bytes.size() + size - 1) / size * kHex, ' ');
-  const auto count = static_cast<std::int64_t>(digests.size() / kHex);
-  parallel_for(Device{}, count, 8, [&](std::int64_t first, std::int64_t last) {
-    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i)
-      sha256(bytes.substr(i * size, size)).copy(&digests[i * kHex], kHex);
-  });
-  return fmt::format("{} {} {} {}\n", run.slice_rank, run.tensor, run.block, digests);
-}
-
-/// The runs on this rank; padding between units is left out.
-std::string digests_here(nn::Arena& arena, Optimizer& optimizer, int slice_rank) {
+/// The blocks on this rank; padding between units is left out.
+std::vector<BlockDigest> digests_here(nn::Arena& arena, Optimizer& optimizer, int slice_rank) {
   const std::vector<nn::LocalSlice> slices = arena.local_slices();
   const std::vector<std::vector<Tensor>>& moments = optimizer.local_moments();
-  std::string out;
+  std::vector<BlockDigest> out;
   for (std::size_t s = 0; s < slices.size(); ++s)
     for (const nn::Unit& unit : arena.units()) {
       const std::int64_t begin = std::max(unit.begin, slices[s].begin);
       const std::int64_t end = std::min(unit.end, slices[s].end);
       for (std::size_t k = 0; begin < end && k <= moments[s].size(); ++k) {
         const Tensor& of_slice = k == 0 ? slices[s].data : moments[s][k - 1];
-        out += digests_of(of_slice.slice(begin - slices[s].begin, end - slices[s].begin),
-                          {slice_rank, k, static_cast<std::size_t>(begin / kNormBlock)});
+        const Tensor here =
+            of_slice.slice(begin - slices[s].begin, end - slices[s].begin).to(Device{});
+        const std::string_view bytes(reinterpret_cast<const char*>(here.bytes()), here.nbytes());
+        const std::size_t size = kNormBlock * itemsize(here.dtype()), first = out.size();
+        const std::int64_t count = (end - begin + kNormBlock - 1) / kNormBlock;
+        out.resize(first + static_cast<std::size_t>(count));
+        parallel_for(Device{}, count, 8, [&](std::int64_t from, std::int64_t to) {
+          for (std::int64_t i = from; i < to; ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            BlockDigest& one = out[first + at];
+            one = {slice_rank, static_cast<int>(k), begin / kNormBlock + i, {}};
+            sha256(bytes.substr(at * size, size)).copy(one.digest.data(), kHex);
+          }
+        });
       }
     }
   return out;
-}
-
-using Digests = std::map<std::pair<int, std::size_t>, std::string>;  // by slice rank and tensor
-
-/// Adds a rank's runs. Returns a block that an earlier rank has with another digest, and its
-/// tensor; none if all are the same.
-std::optional<std::pair<std::size_t, std::size_t>> add(Digests& all, const std::string& of_rank) {
-  std::istringstream runs(of_rank);
-  Run run{};
-  for (std::string digests; runs >> run.slice_rank >> run.tensor >> run.block >> digests;) {
-    std::string& known = all[{run.slice_rank, run.tensor}];
-    const std::size_t begin = run.block * kHex, end = begin + digests.size();
-    if (known.size() < end) known.resize(end, ' ');
-    for (std::size_t at = begin; at < end; at += kHex) {
-      const std::string_view digest = std::string_view(digests).substr(at - begin, kHex);
-      if (known[at] != ' ' && digest != std::string_view(known).substr(at, kHex))
-        return std::pair(at / kHex, run.tensor);
-      digest.copy(&known[at], kHex);
-    }
-  }
-  return std::nullopt;
 }
 
 /// The digest of the rows of the `count` steps before `end`.
@@ -108,23 +86,30 @@ std::string with_digest(const std::string& text, const std::string& digest) {
 
 std::string state_digest(const nn::Module& module, Optimizer& optimizer, const comm::Group& group) {
   nn::Arena& arena = *module.arena();
-  const std::string here = digests_here(arena, optimizer, nn::slice_group(module).rank());
-  const std::vector<std::string> sums = group.all_gather_bytes(sha256(here));
+  const std::vector<BlockDigest> here =
+      digests_here(arena, optimizer, nn::slice_group(module).rank());
+  const std::vector<std::string> sums = group.all_gather_bytes(
+      sha256({reinterpret_cast<const char*>(here.data()), here.size() * sizeof(BlockDigest)}));
   // The first of several replicas with the same bits sends them.
   const auto me = sums.begin() + group.rank();
   const bool sent = std::find(sums.begin(), me, *me) != me;
-  const std::vector<std::string> ranks = group.all_gather_bytes(sent ? "" : here);
-  Digests digests;
+  const auto ranks = comm::all_gather_values(group, sent ? std::vector<BlockDigest>() : here);
+  std::map<std::pair<int, int>, std::map<std::int64_t, std::array<char, kHex>>> tensors;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    if (const auto other = add(digests, ranks[rank])) {
-      const auto element = static_cast<std::int64_t>(other->first) * kNormBlock;
+    for (const auto& [slice_rank, tensor, block, digest] : ranks[rank]) {
+      const auto known = tensors[{slice_rank, tensor}].emplace(block, digest).first;
+      if (known->second == digest) continue;
       const auto unit = std::ranges::find_if(
-          arena.units(), [&](const nn::Unit& one) { return element < one.end; });
-      fail("[audit] rank ", rank, ": ", other->second == 0 ? "weights" : "moments", " of '",
+          arena.units(), [&](const nn::Unit& one) { return block * kNormBlock < one.end; });
+      fail("[audit] rank ", rank, ": ", tensor == 0 ? "weights" : "moments", " of '",
            unit == arena.units().end() ? "" : unit->name, "' differ from an earlier rank's");
     }
   std::string all;
-  for (const auto& [tensor, digest] : digests) all += sha256(digest);
+  for (const auto& [tensor, blocks] : tensors) {
+    std::string digests;
+    for (const auto& [block, digest] : blocks) digests.append(digest.data(), kHex);
+    all += sha256(digests);
+  }
   for (const auto& [name, steps, moments] : optimizer.updates())
     all += fmt::format("{} {}\n", name, steps);
   return sha256(all);
