@@ -28,7 +28,7 @@ FAULTS = [
      ' for (const StepPart& part : parts) batch.global_rows += part.rows.size(); return batch; }'),
     ("losses divided by the batch's rows", TEXTS, 'builder.build(static_cast<std::int64_t>(global.size())',
      'builder.build(std::max<std::int64_t>(1, std::ssize(mine))'),
-    ('a padding forward of FSDP counts', 'train/parallel/unit_sharding.cpp', 'if (!counts) return drop_gradients();',
+    ('a padding forward of FSDP counts', 'train/parallel/sharded_data_parallel.cpp', 'if (!counts) return drop_gradients();',
      'static_cast<void>(counts);'),
 ]
 # Equal runs: of 8 logical ranks, and of two devices without logical ranks.

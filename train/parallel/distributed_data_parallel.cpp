@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "ringlet/core/base/setting.h"
 
@@ -77,7 +76,6 @@ void DistributedDataParallel::backward_begins(std::span<autograd::VariableState*
   const bool reduce = begin(reached);
   for (BucketState& state : states_) state = {};
   reductions_.clear();
-  exchanges_.clear();
   for (Item& item : items_) {
     if (item.reached && !item.pending) item.stash();
     if (!item.state->has_grad) {
@@ -123,9 +121,7 @@ void DistributedDataParallel::backward_ends() {
 void DistributedDataParallel::reduce_rest() {
   while (next_ < buckets_.size()) launch_next();
   for (const auto& finish : reductions_) finish();
-  for (RowExchange& exchange : exchanges_) exchange.finish();
   reductions_.clear();
-  exchanges_.clear();
   sum_.clear();
   for (Item& item : items_) {
     if (!std::exchange(item.pending, false)) continue;
@@ -170,9 +166,9 @@ bool DistributedDataParallel::exchange_rows(const Bucket& bucket) {
         item.slot->offset == bucket.begin && item.slot->numel() == bucket.end - bucket.begin;
     if (!alone || item.slot->parameter.dim() != 2) continue;
     if (logical_ranks() > size()) return false;  // nodes are whole
-    std::optional<RowExchange> exchange = tables_.exchange(*item.state, group_);
-    if (!exchange) return false;
-    exchanges_.push_back(std::move(*exchange));
+    const RowTables::Finish finish = tables_.exchange(*item.state, group_);
+    if (!finish) return false;
+    reductions_.push_back([finish, to = item.state->grad_buffer.view({-1})] { finish(to, 0); });
     return true;
   }
   return false;

@@ -92,7 +92,6 @@ class DistributedDataParallel final : public RankStrategy {
   CommunicationHook hook_;
   comm::LogicalSum sum_;                           // of the arena's gradients
   std::vector<std::function<void()>> reductions_;  // in flight
-  std::vector<RowExchange> exchanges_;
   std::size_t next_ = 0;
   bool reducing_ = false;
 };

@@ -7,8 +7,8 @@
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/train/parallel/reach.h"
+#include "ringlet/train/parallel/sharded_data_parallel.h"
 #include "ringlet/train/parallel/unit_layout.h"
-#include "ringlet/train/parallel/unit_sharding.h"
 
 namespace ringlet::train {
 namespace {
@@ -28,11 +28,11 @@ std::vector<nn::Parameter> own_parameters(nn::Module& module) {
 }
 
 /// Gathers units when their modules are entered and releases them afterwards.
-class Gatherer final : public UnitSharding, public std::enable_shared_from_this<Gatherer> {
+class Gatherer final : public ShardedDataParallel, public std::enable_shared_from_this<Gatherer> {
  public:
   Gatherer(nn::Module& module, const comm::Group& group, const FullyShardedOptions& options)
-      : UnitSharding(Strategy::fsdp, module, group, options.average, options.logical_ranks,
-                     options.units, options.shard_size),
+      : ShardedDataParallel(Strategy::fsdp, module, group, options.average, options.logical_ranks,
+                            options.units, options.shard_size),
         options_(options),
         whole_(states_.size()) {
     RINGLET_CHECK(options.param_dtype == DType::f32 || options.param_dtype == DType::bf16,
@@ -41,7 +41,7 @@ class Gatherer final : public UnitSharding, public std::enable_shared_from_this<
     make_layouts();
     shard_parameters();
   }
-  void attach() { UnitSharding::attach(shared_from_this()); }
+  void attach() { ShardedDataParallel::attach(shared_from_this()); }
 
   nn::ModuleHooks hooks(nn::Module& module) override {
     // The closures keep the strategy, and the arena it works on, as long as the module lives.
@@ -61,19 +61,19 @@ class Gatherer final : public UnitSharding, public std::enable_shared_from_this<
   void backward_begins(std::span<autograd::VariableState* const> reached) override {
     RINGLET_CHECK(!written_, "[fsdp] parameters were written to after forward, and backward ",
                   "needs them");
-    UnitSharding::backward_begins(reached);
+    ShardedDataParallel::backward_begins(reached);
     in_backward_ = true;
     use(outside_);
   }
 
   void backward_ends() override {
-    UnitSharding::backward_ends();
+    ShardedDataParallel::backward_ends();
     in_backward_ = false;
     release_all();
   }
 
   void backward_failed() noexcept override {
-    UnitSharding::backward_failed();
+    ShardedDataParallel::backward_failed();
     in_backward_ = false;
     try {
       drop_all();
@@ -84,12 +84,12 @@ class Gatherer final : public UnitSharding, public std::enable_shared_from_this<
   // Shards are written from here on, and a gather that was let go may not have read this one yet.
   std::vector<nn::LocalSlice> local_slices() override {
     wait_for_dropped();
-    return UnitSharding::local_slices();
+    return ShardedDataParallel::local_slices();
   }
   void assign(const nn::Parameter& parameter, const Tensor& value) override {
     wait_for_dropped();
     written_ = true;
-    UnitSharding::assign(parameter, value);
+    ShardedDataParallel::assign(parameter, value);
   }
 
   // Units that a forward without a backward left whole are out of date now.

@@ -9,52 +9,22 @@
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::train {
+namespace {
 
-RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool known,
-                         const comm::Group& group)
-    : table_(std::move(table)) {
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  std::vector<std::int32_t> message{known};
-  message.insert(message.end(), rows.begin(), rows.end());
-  agree(message, group);
-  if (!sparse_) return;
+using Rows = std::vector<std::int32_t>;  // ascending
 
-  const std::int64_t columns = table_.size(1);
-  comm::Pieces pieces;
-  std::int64_t end = 0;
-  for (const auto& of_rank : rows_) {
-    const auto count = static_cast<std::int64_t>(of_rank.size()) * columns;
-    pieces.push_back({end, count});
-    end += count;
-  }
-  gathered_ = empty({end / columns, columns}, table_.dtype(), table_.device());
-  const std::int64_t first = pieces[static_cast<std::size_t>(group.rank())].offset / columns;
-  Tensor mine = gathered_.slice(first, first + static_cast<std::int64_t>(rows.size()));
-  mine.copy_(index_select(table_, 0, tensor(rows, {std::ssize(rows)}, table_.device())));
-  work_ = group.all_gather(gathered_, mine, pieces);
-}
-
-void RowExchange::agree(const std::vector<std::int32_t>& mine, const comm::Group& group) {
-  std::int64_t sent = 0;
-  for (const std::vector<std::int32_t>& message : comm::all_gather_values(group, mine)) {
-    known_ = known_ && message[0] == 1;
-    sent += std::ssize(rows_.emplace_back(message.begin() + 1, message.end()));
-  }
-  sparse_ = known_ && sent < table_.size(0);
-}
-
-void RowExchange::finish(Tensor out, std::int64_t begin) {
-  work_.wait();
-  const std::int64_t columns = table_.size(1), end = begin + out.numel();
-  const auto element = static_cast<std::int64_t>(itemsize(table_.dtype()));
-  const Tensor none = zeros({columns}, table_.dtype(), table_.device());
+/// The sums of `gathered` (rows of all ranks, C), for RowTables::Finish.
+void add_rows(Tensor& out, std::int64_t begin, const Tensor& gathered,
+              const std::vector<Rows>& rows) {
+  const std::int64_t columns = gathered.size(1), end = begin + out.numel();
+  const auto element = static_cast<std::int64_t>(itemsize(out.dtype()));
+  const Tensor none = zeros({columns}, out.dtype(), out.device());
   std::map<std::int32_t, std::vector<const void*>> parts;  // of a row, by rank
-  const std::byte* next = gathered_.bytes();
+  const std::byte* next = gathered.bytes();
   std::byte* const to = out.mutable_bytes();
-  for (std::size_t rank = 0; rank < rows_.size(); ++rank)
-    for (const std::int32_t row : rows_[rank]) {
-      auto& of_row = parts.try_emplace(row, rows_.size(), none.bytes()).first->second;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    for (const std::int32_t row : rows[rank]) {
+      auto& of_row = parts.try_emplace(row, rows.size(), none.bytes()).first->second;
       of_row[rank] = std::exchange(next, next + columns * element);
     }
   for (auto& [row, of_row] : parts) {
@@ -69,24 +39,47 @@ void RowExchange::finish(Tensor out, std::int64_t begin) {
   }
 }
 
+}  // namespace
+
 void RowTables::note(const autograd::VariableState& table, const Tensor& rows) {
   if (rows.device().type != DeviceType::cpu) return;  // reading them would make the host wait
-  std::vector<std::int32_t>& known = rows_[&table];
-  const std::vector<std::int32_t> more = rows.to_vector<std::int32_t>();
+  Rows& known = rows_[&table];
+  const Rows more = rows.to_vector<std::int32_t>();
   known.insert(known.end(), more.begin(), more.end());
 }
 
-std::optional<RowExchange> RowTables::exchange(const autograd::VariableState& table,
-                                               const comm::Group& group) {
-  const bool on_cpu = table.grad_buffer.device().type == DeviceType::cpu;
-  if (group.size() == 1 || !on_cpu || whole_.contains(&table)) return std::nullopt;
-  const auto rows = rows_.find(&table);
-  RowExchange asked(table.grad_buffer,
-                    rows == rows_.end() ? std::vector<std::int32_t>() : rows->second, !table.dense,
-                    group);
-  if (!asked.known()) whole_.insert(&table);
-  if (!asked.sparse()) return std::nullopt;
-  return asked;
+RowTables::Finish RowTables::exchange(const autograd::VariableState& table,
+                                      const comm::Group& group) {
+  const Tensor& grad = table.grad_buffer;
+  const bool on_cpu = grad.device().type == DeviceType::cpu;
+  if (group.size() == 1 || !on_cpu || whole_.contains(&table)) return {};
+  const auto found = rows_.find(&table);
+  Rows mine = found == rows_.end() ? Rows() : found->second;
+  std::ranges::sort(mine);
+  mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
+  Rows message{!table.dense};
+  message.insert(message.end(), mine.begin(), mine.end());
+  std::vector<Rows> rows;  // of each rank
+  comm::Pieces pieces;
+  std::int64_t sent = 0;
+  const std::int64_t columns = grad.size(1);
+  for (const Rows& each : comm::all_gather_values(group, message)) {
+    if (each[0] == 0) whole_.insert(&table);
+    const auto count = std::ssize(rows.emplace_back(each.begin() + 1, each.end()));
+    pieces.push_back({sent * columns, count * columns});
+    sent += count;
+  }
+  if (whole_.contains(&table) || sent >= grad.size(0)) return {};
+
+  const Tensor gathered = empty({sent, columns}, grad.dtype(), grad.device());
+  const std::int64_t first = pieces[static_cast<std::size_t>(group.rank())].offset / columns;
+  Tensor part = gathered.slice(first, first + std::ssize(mine));
+  part.copy_(index_select(grad, 0, tensor(mine, {std::ssize(mine)}, grad.device())));
+  return [gathered, rows, work = group.all_gather(gathered, part, pieces)](Tensor out,
+                                                                           std::int64_t begin) {
+    work.wait();
+    add_rows(out, begin, gathered, rows);
+  };
 }
 
 }  // namespace ringlet::train

@@ -5,7 +5,6 @@
 
 #include "ringlet/comm/rows.h"
 #include "ringlet/train/parallel/same_module.h"
-#include "ringlet/train/parallel/unit_sharding.h"
 
 namespace ringlet::train {
 
