@@ -5,9 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <exception>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 namespace ringlet::train {
@@ -27,23 +25,11 @@ class BoundedQueue {
     return true;
   }
 
-  /// Called by the producer at the end; with an error, the consumer throws it after the last item.
-  void close(std::exception_ptr error = nullptr) {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    error_ = error;
-    changed_.notify_all();
-  }
-
-  /// The next item; empty at the end.
-  std::optional<T> pop() {
+  /// The next item.
+  T pop() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
-    if (items_.empty()) {
-      if (error_) std::rethrow_exception(error_);
-      return std::nullopt;
-    }
-    std::optional<T> item(std::move(items_.front()));
+    changed_.wait(lock, [&] { return !items_.empty(); });
+    T item = std::move(items_.front());
     items_.pop_front();
     changed_.notify_all();
     return item;
@@ -61,9 +47,7 @@ class BoundedQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<T> items_;
-  bool closed_ = false;
   bool cancelled_ = false;
-  std::exception_ptr error_;
 };
 
 }  // namespace ringlet::train

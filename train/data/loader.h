@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -165,9 +166,9 @@ class Loader final : public StepLoader {
   struct Item {
     std::optional<Batch> batch;  // none: an epoch has ended
     BatchShare share;
-    Position after;  // position once this has been taken
+    Position after;                 // position once this has been taken
+    std::exception_ptr error = {};  // of making it
   };
-  using Queue = BoundedQueue<Item>;
 
   Loader(std::size_t examples, BatchMaker<Batch> maker, LoaderOptions options,
          const comm::Group& group, std::size_t ahead)
@@ -196,12 +197,12 @@ class Loader final : public StepLoader {
 
   Item take() {
     if (!thread_.joinable()) {
-      queue_ = std::make_unique<Queue>(ahead_);
+      queue_ = std::make_unique<BoundedQueue<Item>>(ahead_);
       thread_ = start_thread([this] { produce(); });
     }
-    std::optional<Item> item = queue_->pop();
-    RINGLET_CHECK(item, "[Loader] its thread has ended");
-    return std::move(*item);
+    Item item = queue_->pop();
+    if (item.error) std::rethrow_exception(item.error);
+    return item;
   }
 
   // Continues from epoch to epoch until the consumer cancels.
@@ -210,7 +211,7 @@ class Loader final : public StepLoader {
       while (queue_->push(make())) {
       }
     } catch (...) {
-      queue_->close(std::current_exception());
+      queue_->push({{}, {}, {}, std::current_exception()});
     }
   }
 
@@ -239,7 +240,7 @@ class Loader final : public StepLoader {
   BatchMaker<Batch> maker_;
   std::size_t ahead_;
   std::optional<Batch> batch_;
-  std::unique_ptr<Queue> queue_;
+  std::unique_ptr<BoundedQueue<Item>> queue_;
   std::thread thread_;
   // ---- of the side that makes batches ----
   bool started_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -16,47 +17,6 @@ namespace {
 constexpr std::size_t kDealingStream = ~std::size_t{0};
 // So has the order of the labels in their turns.
 constexpr std::size_t kTurnStream = ~std::size_t{0} - 1;
-
-/// Batches that fill up; add() uses the first one with room at or after a given one.
-class OpenBatches {
- public:
-  explicit OpenBatches(std::size_t capacity) : capacity_(capacity) {}
-
-  std::size_t add(std::size_t row, std::size_t first_allowed) {
-    while (batches_.size() <= first_allowed) grow();
-    const std::size_t batch = first_open(first_allowed);
-    batches_[batch].push_back(row);
-    if (batches_[batch].size() == capacity_) {
-      if (batch + 1 == batches_.size()) grow();
-      next_[batch] = batch + 1;
-    }
-    return batch;
-  }
-
-  std::vector<std::vector<std::size_t>> take() {
-    std::erase_if(batches_, [](const auto& batch) { return batch.empty(); });
-    return std::move(batches_);
-  }
-
- private:
-  void grow() {
-    next_.push_back(batches_.size());
-    batches_.emplace_back();
-  }
-
-  /// Follows next_ to a batch that points to itself, and halves the path on the way.
-  std::size_t first_open(std::size_t batch) {
-    while (next_[batch] != batch) {
-      next_[batch] = next_[next_[batch]];
-      batch = next_[batch];
-    }
-    return batch;
-  }
-
-  std::size_t capacity_;
-  std::vector<std::vector<std::size_t>> batches_;
-  std::vector<std::size_t> next_;  // itself while open, else a later batch
-};
 
 using RowNumbers = std::vector<std::size_t>;
 
@@ -184,7 +144,8 @@ std::vector<std::vector<std::size_t>> Sampler::plan(std::size_t epoch, std::size
 
 std::vector<std::vector<std::size_t>> Sampler::without_duplicates(
     const TextDataset& data, const std::vector<std::size_t>& order) const {
-  OpenBatches open(options_.batch_size);
+  std::vector<RowNumbers> batches;
+  std::set<std::size_t> open;  // batches with room
   // Two texts with the same hash are kept apart needlessly, which does no harm.
   std::unordered_map<std::uint64_t, std::size_t> first_allowed;
   for (const std::size_t row : order) {
@@ -193,10 +154,16 @@ std::vector<std::vector<std::size_t>> Sampler::without_duplicates(
       const auto seen = first_allowed.find(hash_text(text));
       if (seen != first_allowed.end()) allowed = std::max(allowed, seen->second);
     }
-    const std::size_t batch = open.add(row, allowed);
-    for (const std::string_view text : data.texts(row)) first_allowed[hash_text(text)] = batch + 1;
+    auto batch = open.lower_bound(allowed);
+    for (; batch == open.end(); batch = open.lower_bound(allowed)) {
+      open.insert(batches.size());
+      batches.emplace_back();
+    }
+    for (const std::string_view text : data.texts(row)) first_allowed[hash_text(text)] = *batch + 1;
+    batches[*batch].push_back(row);
+    if (batches[*batch].size() == options_.batch_size) open.erase(batch);
   }
-  return open.take();
+  return batches;
 }
 
 // The thread that makes batches may be in the next epoch before training on this one has ended. A
