@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 
-#include "ringlet/comm/rows.h"
 #include "ringlet/train/evaluators/statistics.h"
 
 namespace ringlet::train {
@@ -144,11 +143,9 @@ Report InformationRetrievalEvaluator::report_of(const Tensor& queries, const Ten
 Report InformationRetrievalEvaluator::score(const Tensor& queries, const Documents& documents,
                                             Similarity own, const EvaluationPoint& at) const {
   const std::vector<Similarity> similarities = similarities_or(options_.similarities, own);
-  const Share mine = share_of(at.group);
   std::vector<TopKSearch> searches;
   for (const Similarity similarity : similarities)
-    searches.emplace_back(queries.slice(mine.begin, mine.end), largest(options_.cutoffs),
-                          similarity);
+    searches.emplace_back(queries, largest(options_.cutoffs), similarity, at.group);
   for (std::size_t begin = 0; begin < corpus_.size(); begin += options_.corpus_chunk_size) {
     const std::size_t end = std::min(begin + options_.corpus_chunk_size, corpus_.size());
     const Tensor chunk = documents(begin, end);
@@ -160,7 +157,7 @@ Report InformationRetrievalEvaluator::score(const Tensor& queries, const Documen
   std::string primary;
   for (std::size_t s = 0; s < similarities.size(); ++s) {
     const std::string name(kSimilarities(similarities[s]));
-    const Metrics means = means_of(searches[s].finish(), mine, at.group);
+    const Metrics means = means_of(searches[s].finish());
     for (const auto& [key, mean] : means) report.add_metric(name + '_' + key, mean);
     for (const std::vector<std::size_t>& group : kTable)
       for (const std::int64_t k : options_.cutoffs.*kRetrievalFigures[group[0]].at_k)
@@ -175,29 +172,20 @@ Report InformationRetrievalEvaluator::score(const Tensor& queries, const Documen
   return report;
 }
 
-auto InformationRetrievalEvaluator::share_of(const comm::Group& group) const -> Share {
-  const auto count = std::ssize(queries_);
-  return {count * group.rank() / group.size(), count * (group.rank() + 1) / group.size()};
-}
-
-Metrics InformationRetrievalEvaluator::means_of(const std::vector<std::vector<Hit>>& found,
-                                                Share mine, const comm::Group& group) const {
-  std::vector<double> figures;  // (my queries, keys)
-  for (std::int64_t query = mine.begin; query < mine.end; ++query) {
-    const Relevant& relevant = relevant_[static_cast<std::size_t>(query)];
-    Hits hits;
-    for (const Hit& hit : found[static_cast<std::size_t>(query - mine.begin)])
-      hits.push_back(relevant.rows.contains(hit.row));
-    for_figures(options_.cutoffs, [&](const RetrievalFigure& figure, std::int64_t k) {
-      figures.push_back(figure.value(hits, k, relevant.count));
-    });
-  }
+Metrics InformationRetrievalEvaluator::means_of(const std::vector<std::vector<Hit>>& found) const {
   Metrics means;
   for_figures(options_.cutoffs, [&](const RetrievalFigure& figure, std::int64_t k) {
     means.emplace_back(figure.metric(k), 0);
   });
-  for (const std::vector<double>& theirs : comm::all_gather_values(group, figures))
-    for (std::size_t i = 0; i < theirs.size(); ++i) means[i % means.size()].second += theirs[i];
+  for (std::size_t query = 0; query < found.size(); ++query) {
+    const Relevant& relevant = relevant_[query];
+    Hits hits;
+    for (const Hit& hit : found[query]) hits.push_back(relevant.rows.contains(hit.row));
+    std::size_t i = 0;
+    for_figures(options_.cutoffs, [&](const RetrievalFigure& figure, std::int64_t k) {
+      means[i++].second += figure.value(hits, k, relevant.count);
+    });
+  }
   for (auto& [key, sum] : means) sum /= static_cast<double>(queries_.size());
   return means;
 }

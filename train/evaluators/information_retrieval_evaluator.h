@@ -48,14 +48,8 @@ class InformationRetrievalEvaluator final : public Evaluator {
   using Documents = std::function<Tensor(std::size_t begin, std::size_t end)>;
   Report score(const Tensor& queries, const Documents& documents, Similarity own,
                const EvaluationPoint& at) const;
-  /// The queries [begin, end) that a rank searches for.
-  struct Share {
-    std::int64_t begin, end;
-  };
-  Share share_of(const comm::Group& group) const;
-  /// Means over the queries of all ranks, from the hits of this rank's.
-  Metrics means_of(const std::vector<std::vector<Hit>>& found, Share mine,
-                   const comm::Group& group) const;
+  /// Means over the queries, from the hits of each.
+  Metrics means_of(const std::vector<std::vector<Hit>>& found) const;
 
   Options options_;
   std::vector<std::string> queries_;
