@@ -116,8 +116,12 @@ class Writer {
  public:
   Writer(const ModelCard& card, const models::SentenceEncoder& model)
       : card_(card), model_(model), log_(logged_evaluations(card.metrics)) {
+    Metrics figures;
     for (const LoggedEvaluation& row : log_)
-      if (!card.step || row.step == *card.step) results_ = row.metrics;
+      if (!card.step || row.step == *card.step) figures = row.metrics;
+    for (const ModelCard::Evaluator& evaluator : card.evaluators)
+      if (Metrics found = figures_of(evaluator, figures); !found.empty())
+        results_.emplace_back(evaluator, std::move(found));
   }
 
   std::string operator()() && {
@@ -142,16 +146,16 @@ class Writer {
   }
 
   /// The figures of an evaluator, without the name of its data: another's name may begin alike.
-  Metrics figures(const ModelCard::Evaluator& evaluator) const {
+  Metrics figures_of(const ModelCard::Evaluator& evaluator, const Metrics& all) const {
     const std::string prefix = evaluator.name + '_';
     Metrics found;
-    for (const auto& figure : results_) {
-      const std::string& metric = figure.first;
+    for (const auto& [metric, value] : all) {
       if (!metric.starts_with(prefix) || metric.ends_with("_loss")) continue;
-      const bool of_another = std::ranges::any_of(card_.evaluators, [&](const auto& other) {
-        return other.name.starts_with(prefix) && metric.starts_with(other.name + '_');
-      });
-      if (!of_another) found.emplace_back(metric.substr(prefix.size()), figure.second);
+      const bool of_another =
+          std::ranges::any_of(card_.evaluators, [&, &metric = metric](const auto& other) {
+            return other.name.starts_with(prefix) && metric.starts_with(other.name + '_');
+          });
+      if (!of_another) found.emplace_back(metric.substr(prefix.size()), value);
     }
     return found;
   }
@@ -169,28 +173,20 @@ class Writer {
       if (losses.insert(data.loss).second) line("- loss:{}", data.loss);
     if (is_hub_name(card_.base_model)) line("base_model: {}", card_.base_model);
     line("pipeline_tag: sentence-similarity\nlibrary_name: sentence-transformers");
-    for (const ModelCard::Evaluator& evaluator : card_.evaluators)
-      for (const auto& figure : figures(evaluator)) names.insert(figure.first);
-    if (!names.empty()) {
-      line("metrics:");
-      for (const std::string& name : names) line("- {}", name);
-      index();
-    }
-    line("---\n");
-  }
-
-  void index() {
-    line("model-index:\n- name: SentenceTransformer\n  results:");
-    for (const ModelCard::Evaluator& evaluator : card_.evaluators) {
-      const Metrics found = figures(evaluator);
-      if (found.empty()) continue;
+    for (const auto& [evaluator, figures] : results_)
+      for (const auto& figure : figures) names.insert(figure.first);
+    if (!names.empty()) line("metrics:");
+    for (const std::string& name : names) line("- {}", name);
+    if (!names.empty()) line("model-index:\n- name: SentenceTransformer\n  results:");
+    for (const auto& [evaluator, figures] : results_) {
       const std::string task = task_of(evaluator.kind);
       line("  - task:\n      type: {}\n      name: {}", dashed(task), task);
       line("    dataset:\n      name: {0}\n      type: {0}\n    metrics:",
            json_quoted(evaluator.name));
-      for (const auto& [name, value] : found)
+      for (const auto& [name, value] : figures)
         line("    - type: {}\n      value: {}\n      name: {}", name, value, title(name));
     }
+    line("---\n");
   }
 
   void description() {
@@ -222,16 +218,13 @@ class Writer {
   }
 
   void evaluation() {
-    bool first = true;
-    for (const ModelCard::Evaluator& evaluator : card_.evaluators) {
-      const Metrics found = figures(evaluator);
-      if (found.empty()) continue;
-      if (std::exchange(first, false)) line("\n## Evaluation\n\n### Metrics");
+    if (!results_.empty()) line("\n## Evaluation\n\n### Metrics");
+    for (const auto& [evaluator, figures] : results_) {
       line("\n#### {}\n", task_of(evaluator.kind));
       line("* Dataset: `{}`\n* Evaluated with {}\n", evaluator.name,
            link("evaluation", evaluator.kind));
       line("| Metric | Value |\n|:---|:---|");
-      for (const auto& [name, value] : found) line("| {} | {:.4f} |", name, value);
+      for (const auto& [name, value] : figures) line("| {} | {:.4f} |", name, value);
     }
   }
 
@@ -262,7 +255,8 @@ class Writer {
   const ModelCard& card_;
   const models::SentenceEncoder& model_;
   std::vector<LoggedEvaluation> log_;
-  Metrics results_;  // of the saved model
+  std::vector<std::pair<ModelCard::Evaluator, Metrics>>
+      results_;  // with figures of the saved model
   std::string text_;
 };
 
