@@ -154,7 +154,6 @@ TEST_CASE("the report says how the ranks stray, where a row tells") {
 }
 
 TEST_CASE("the report describes the GPUs that it was measured on, and what joins them") {
-  using ringlet::cli::Link;
   const ringlet::cuda::Info info{
       "13.0",
       "90a",
@@ -163,8 +162,9 @@ TEST_CASE("the report describes the GPUs that it was measured on, and what joins
       "13.1.0",
       "2.27.5",
       {{"H200", 9, 0, 132, 1 << 30, {false, true}}, {"H100", 9, 0, 114, 1 << 29, {true, false}}}};
-  const ringlet::Device cuda0{ringlet::DeviceType::cuda, 0}, cuda1{ringlet::DeviceType::cuda, 1};
-  const std::vector<Link> links{{cuda0, cuda1, true, 3e11, ""}, {cuda1, cuda0, false, 0, "rain"}};
+  const auto links = ringlet::Json::array(
+      {{{"from", "cuda:0"}, {"to", "cuda:1"}, {"right", true}, {"bytes_per_second", 3e11}},
+       {{"from", "cuda:1"}, {"to", "cuda:0"}, {"right", false}, {"error", "rain"}}});
   const TemporaryFolder folder;
   write_json(folder / "rows.json", {row_of("ddp", 2, 100)},
              {{"transport", "nccl"}, {"machine", ringlet::cli::machine_json(info, links)}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <vector>
 
 #include "commit.h"
 #include "ringlet/core/base/error.h"
@@ -40,45 +41,33 @@ Json versions_json(const cuda::Info& info) {
           {"cublas", info.cublas},   {"nccl", info.nccl}};
 }
 
-Json links_json(const std::vector<Link>& links) {
-  Json list = Json::array();
-  for (const Link& link : links) {
-    Json shown{{"from", str(link.from)}, {"to", str(link.to)}, {"right", link.right}};
-    if (link.error.empty())
-      shown["bytes_per_second"] = link.bytes_per_second;
-    else
-      shown["error"] = link.error;
-    list.push_back(shown);
-  }
-  return list;
-}
-
 }  // namespace
 
-Link check_link(Device from, Device to, std::int64_t numel, const Copy& copy) {
-  Link link{from, to, false, 0, ""};
+Json check_link(Device from, Device to, std::int64_t numel, const Copy& copy) {
+  Json link{{"from", str(from)}, {"to", str(to)}, {"right", false}};
   try {
     const std::vector<std::int32_t> values = places(numel);
     const Tensor source = tensor(values, {numel}, from);
     Tensor target = zeros({numel}, DType::i32, to);
     const Device device = to.type == DeviceType::cpu ? from : to;  // its clock counts
     synchronize(from);
+    double rate = 0;
     for (int i = 0; i < kCopies; ++i) {
       const auto begin = device_time(device);
       copy(target, source);
       const double seconds = device_time(device)->seconds_since(*begin);
-      link.bytes_per_second =
-          std::max(link.bytes_per_second, static_cast<double>(target.nbytes()) / seconds);
+      rate = std::max(rate, static_cast<double>(target.nbytes()) / seconds);
     }
-    link.right = target.to_vector<std::int32_t>() == values;
+    link["bytes_per_second"] = rate;
+    link["right"] = target.to_vector<std::int32_t>() == values;
   } catch (const Error& error) {
-    link.error = error.what();
+    link["error"] = error.what();
   }
   return link;
 }
 
-std::vector<Link> check_links(DeviceType type) {
-  std::vector<Link> links;
+Json check_links(DeviceType type) {
+  Json links = Json::array();
   const int count = has_backend(type) ? backend(type).device_count() : 0;
   for (int i = 0; i < count; ++i) {
     const Device device{type, i};
@@ -103,8 +92,8 @@ std::string cpuinfo(const std::string& key) {
   return "";
 }
 
-Json machine_json(const cuda::Info& info, const std::vector<Link>& links) {
-  return {{"cuda", versions_json(info)}, {"gpus", gpus_json(info)}, {"links", links_json(links)}};
+Json machine_json(const cuda::Info& info, Json links) {
+  return {{"cuda", versions_json(info)}, {"gpus", gpus_json(info)}, {"links", std::move(links)}};
 }
 
 }  // namespace ringlet::cli

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "ringlet/core/io/json.h"
 #include "ringlet/core/tensor/tensor.h"
@@ -13,23 +12,17 @@
 
 namespace ringlet::cli {
 
-struct Link {
-  Device from, to;
-  bool right = false;
-  double bytes_per_second = 0;  // the best of a few copies
-  std::string error;            // what went wrong instead of a copy
-};
-
 using Copy = std::function<void(Tensor& to, const Tensor& from)>;
 
-/// Copies `numel` numbers that tell their places, and compares what has arrived.
-Link check_link(
+/// Copies `numel` numbers that tell their places, and compares what has arrived: "from", "to",
+/// "right", and "bytes_per_second" of the fastest copy, or else the "error".
+Json check_link(
     Device from, Device to, std::int64_t numel = std::int64_t{1} << 24,
     const Copy& copy = [](Tensor& target, const Tensor& source) { target.copy_(source); });
 
 /// From the host to every device of the type and back, and between any two of them; none where
 /// there is no such device.
-std::vector<Link> check_links(DeviceType type);
+Json check_links(DeviceType type);
 
 /// The commit of this build's source tree, with "-dirty" if it had other changes; "unknown" without
 /// git.
@@ -40,6 +33,6 @@ std::string cpuinfo(const std::string& key);
 
 /// "cuda": versions, null in a build without CUDA, empty for missing libraries. "gpus": the name
 /// and size of each, and which other GPUs it reads. "links": what check_links() found.
-Json machine_json(const cuda::Info& info, const std::vector<Link>& links);
+Json machine_json(const cuda::Info& info, Json links);
 
 }  // namespace ringlet::cli
