@@ -15,6 +15,7 @@ void add_audit(Command& program);
 void add_encode(Command& program);
 void add_evaluate(Command& program);
 void add_explain(Command& program);
+void add_explain_schedules(Command& explain);  // its commands ring, tree and pipeline
 void add_info(Command& program);
 void add_make_data(Command& program);
 void add_mine(Command& program);

@@ -1,66 +1,127 @@
 // `ringlet explain`: what ranks exchange, from the schedules and layouts that a run executes.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 
-#include "ringlet/core/io/file.h"
+#include "ringlet/autograd/functions.h"
+#include "ringlet/comm/engine.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/comm/membership.h"
+#include "ringlet/comm/observer.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
+#include "ringlet/nn/linear.h"
 #include "ringlet/train/checkpoint/snapshot.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/schedule_pictures.h"
+#include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/parallel/memory_need.h"
+#include "ringlet/train/parallel/model/attached_strategy.h"
+#include "ringlet/train/parallel/model/tensor_parallel.h"
 #include "ringlet/train/parallel/step_traffic.h"
 
 namespace ringlet::cli {
 namespace {
 
-void write_drawing(const std::string& file, const std::string& drawing) {
-  check_output_file("--svg", file);
-  write_file(file, drawing);
-  fmt::print(stderr, "wrote {}\n", file);
-}
+// ---- a step of a small model, executed by threads ----
 
-struct RingOptions {
-  int ranks = 4;
-  std::string svg;
+constexpr int kLayers = 3;
+constexpr double kBucketMb = 0.125;  // so that each layer has one
+constexpr std::int64_t kRows = 8, kWidth = 64, kWide = 256;
+
+struct Block : nn::Layer<Block> {
+  std::shared_ptr<nn::Linear> up =
+      register_module("up", std::make_shared<nn::Linear>(kWidth, kWide));
+  std::shared_ptr<nn::Linear> down =
+      register_module("down", std::make_shared<nn::Linear>(kWide, kWidth));
+  bool is_unit() const override { return true; }
+  Variable forward(const Variable& x) { return x + (*down)(up->forward_gelu(x)); }
 };
 
-void explain_ring(const RingOptions& options) {
-  const auto moves = comm::all_moves(comm::Op::all_reduce, comm::Algorithm::ring, options.ranks);
-  if (!options.svg.empty()) write_drawing(options.svg, draw_ring(moves, options.ranks));
-  fmt::print("{}", describe_ring(moves, options.ranks));
-}
-
-struct TreeOptions {
-  int ranks = 3, logical_ranks = 8;
+struct Stack : nn::Layer<Stack> {
+  std::vector<std::shared_ptr<Block>> blocks;
+  Stack() {
+    for (int i = 0; i < kLayers; ++i)
+      blocks.push_back(register_module(str("layer", i), std::make_shared<Block>()));
+  }
+  Variable forward(Variable x) {
+    for (const auto& block : blocks) x = (*block)(x);
+    return x;
+  }
 };
 
-void explain_tree(const TreeOptions& options) {
-  if (options.logical_ranks < options.ranks)
-    fail_input("--logical-ranks ", options.logical_ranks, ": expected at least --ranks ",
-               options.ranks);
-  fmt::print("{}", describe_tree(options.ranks, options.logical_ranks));
-}
+/// The computations and collectives of rank 0, a line each.
+class Drawing final : public comm::CollectiveObserver {
+ public:
+  void begins(const comm::Collective& collective, const comm::Membership& rank) override {
+    const comm::Call& call = collective.call;
+    if (rank.rank == 0 && call.op != comm::Op::barrier)
+      add(fmt::format("{:18}{:16}{:>8}", "", comm::name(call.op),
+                      static_cast<std::size_t>(call.count) * itemsize(call.dtype)));
+  }
+  /// A line after those of the collectives that were called before it.
+  void moment(const comm::Group& group, const std::string& text) {
+    group.barrier();
+    if (group.rank() == 0) add(text);
+  }
+  /// The lines since the last one that begins with `text`.
+  std::string since(const std::string& text) const { return lines_.substr(lines_.rfind(text)); }
 
-struct PipelineOptions {
-  int stages = 4, chunks = 1, micro_batches = 8;
-  train::PipelineKind kind = train::PipelineKind::one_f_one_b;
-  std::string svg;
+ private:
+  void add(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    lines_ += line + "\n";
+  }
+
+  std::mutex mutex_;
+  std::string lines_;
 };
 
-void explain_pipeline(const PipelineOptions& options) {
-  if (options.stages % options.chunks != 0)
-    fail_input("--stages ", options.stages, ": expected a multiple of --chunks ", options.chunks);
-  const train::PipelineShape shape{options.stages / options.chunks, options.micro_batches,
-                                   options.chunks};
-  const std::string text =
-      of_option("--schedule", [&] { return describe_pipeline(options.kind, shape); });
-  if (!options.svg.empty()) write_drawing(options.svg, draw_pipeline(options.kind, shape));
-  fmt::print("{}", text);
+void run_steps(const std::optional<train::Strategy>& strategy, const comm::Group& group,
+               Drawing& drawing) {
+  Stack stack;
+  std::optional<train::AttachedStrategy> attached;
+  if (strategy)
+    attached.emplace(*strategy, stack, group, std::vector<Device>{}, DType::f32,
+                     train::StrategyOptions{.bucket_cap_mb = kBucketMb});
+  else
+    train::TensorParallel(stack, group, {.columns = {"*.up"}, .rows = {"*.down"}});
+  train::AdamW optimizer(stack);
+  for (int i = 0; i < kLayers; ++i)
+    stack.blocks[static_cast<std::size_t>(i)]->set_hooks(
+        {.pre_forward = [&, i](nn::Module&) { drawing.moment(group, str("forward layer ", i)); },
+         .post_forward = {},
+         .pre_backward = [&,
+                          i](nn::Module&) { drawing.moment(group, str("backward layer ", i)); }});
+  for (int step = 0; step < 2; ++step) {  // the second one also has what the first one left
+    drawing.moment(group, "begin");
+    autograd::sum(stack(Variable(ones({kRows, kWidth}), true))).backward();
+    drawing.moment(group, "optimizer");
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  drawing.moment(group, "end");
 }
+
+/// A line for each computation and collective of a step that ranks execute, as threads. Without a
+/// strategy: tensor parallelism.
+std::string describe_step(const std::optional<train::Strategy>& strategy, int ranks) {
+  Drawing drawing;
+  comm::launch([&](const comm::Group& group) { run_steps(strategy, group, drawing); }, ranks,
+               {.ranks = comm::Ranks::threads, .group = {.observer = &drawing}});
+  const std::string name = !strategy ? "tensor parallelism"
+                           : *strategy == train::Strategy::ddp
+                               ? fmt::format("ddp with buckets of {} MiB", kBucketMb)
+                               : std::string(train::kStrategies(*strategy));
+  return fmt::format(
+      "A step of {} layers of {} parameters on {} ranks under {}, as rank 0 executes it.\n"
+      "A collective is below the computation after which it is called.\n"
+      "computation       collective         bytes\n{}",
+      kLayers, Block().num_parameters(), ranks, name, drawing.since("begin"));
+}
+
+// ---- what ranks send and keep ----
 
 struct ShardingOptions {
   std::string model = "mpnet-base";
@@ -125,37 +186,6 @@ void explain_sharding(const ShardingOptions& options) {
       "only the rows\nof the word embeddings that a batch uses are sent, if they are fewer.\n");
 }
 
-void add_ring(Command& explain) {
-  Command& command = explain.add_command(
-      "ring", "The steps of a ring's all-reduce: the schedule that ranks execute");
-  const auto options = std::make_shared<RingOptions>();
-  command.add("-n,--ranks", options->ranks, Range{2, 16}, "Ranks");
-  command.add("--svg", options->svg, "Also draw them to this file");
-  command.run = [options] { explain_ring(*options); };
-}
-
-void add_tree(Command& explain) {
-  Command& command = explain.add_command(
-      "tree", "The sums over logical ranks, the same on any number of ranks, and who adds them");
-  const auto options = std::make_shared<TreeOptions>();
-  command.add("-n,--ranks", options->ranks, Range{1, 64}, "Ranks");
-  command.add("--logical-ranks", options->logical_ranks, Range{1, 64}, "Logical ranks");
-  command.run = [options] { explain_tree(*options); };
-}
-
-void add_pipeline(Command& explain) {
-  Command& command = explain.add_command(
-      "pipeline", "The computations of a pipeline's ranks in time, and how long they wait");
-  const auto options = std::make_shared<PipelineOptions>();
-  command.add("--schedule", options->kind, train::kPipelines, train::kPipelines.list());
-  command.add("--stages", options->stages, Range{1, 64}, "Stages of the model");
-  command.add("--micro-batches", options->micro_batches, Range{1, 256}, "Parts of a batch");
-  command.add("--chunks", options->chunks, Range{1, 16},
-              "Stages of each rank; interleaved-1f1b needs 2 or more");
-  command.add("--svg", options->svg, "Also draw them to this file");
-  command.run = [options] { explain_pipeline(*options); };
-}
-
 constexpr int kMostDrawn = 4;  // ranks of a step that is executed
 
 void add_sharding(Command& explain, train::Strategy strategy) {
@@ -185,9 +215,7 @@ void add_tensor(Command& explain) {
 void add_explain(Command& program) {
   Command& command =
       program.add_command("explain", "Print what ranks exchange, and what each of them keeps");
-  add_ring(command);
-  add_tree(command);
-  add_pipeline(command);
+  add_explain_schedules(command);
   for (const train::Strategy strategy : train::kStrategiesOfRanks) add_sharding(command, strategy);
   add_tensor(command);
 }

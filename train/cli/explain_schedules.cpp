@@ -1,19 +1,36 @@
-#include "ringlet/train/cli/schedule_pictures.h"
-
+// `ringlet explain ring`, `tree` and `pipeline`: schedules as text and as pictures.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "ringlet/comm/trace.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/output.h"
+#include "ringlet/train/parallel/model/pipeline_schedule.h"
 #include "ringlet/train/report/svg.h"
 
 namespace ringlet::cli {
 namespace {
 
 using comm::Move;
+using train::PipelineAction;
+using train::PipelineShape;
+using train::PipelineTimes;
+using train::TimedAction;
 using train::svg::Anchor;
 using train::svg::Canvas;
+
+void write_drawing(const std::string& file, const std::string& drawing) {
+  check_output_file("--svg", file);
+  write_file(file, drawing);
+  fmt::print(stderr, "wrote {}\n", file);
+}
+
+// ---- the ring of an all-reduce ----
 
 std::string title(int ranks) {
   return fmt::format("all-reduce of {} ranks by ring: {} steps", ranks, 2 * (ranks - 1));
@@ -22,8 +39,8 @@ std::string title(int ranks) {
 bool is_complete(const Move& move, int ranks) { return std::ssize(move.sum) == ranks; }
 const char* verb(const Move& move) { return move.then == comm::Then::copy ? "copied" : "added"; }
 
-}  // namespace
-
+/// A line for each move, under the line of its step, with the ranks that the piece is then the sum
+/// of.
 std::string describe_ring(const std::vector<Move>& moves, int ranks) {
   std::string text = title(ranks) + fmt::format("; a piece is 1/{} of the buffer\n", ranks);
   int step = -1;
@@ -38,33 +55,9 @@ std::string describe_ring(const std::vector<Move>& moves, int ranks) {
                             static_cast<double>(moves.size()) / ranks / ranks);
 }
 
-std::string describe_tree(int ranks, int logical_ranks) {
-  const auto leaves = [](LeafRange range) {
-    return range.size() == 1 ? std::to_string(range.begin)
-                             : fmt::format("{}-{}", range.begin, range.end - 1);
-  };
-  std::string text =
-      fmt::format("{} logical ranks on {} ranks\n{:<22}added by\n", logical_ranks, ranks, "sum");
-  for (const auto& [range, depth, by] : comm::tree_sums(ranks, logical_ranks)) {
-    const std::string adds = by < 0 ? "each piece's owner" : fmt::format("rank {}", by);
-    text += fmt::format("{:<22}{}\n",
-                        std::string(2 * static_cast<std::size_t>(depth), ' ') + leaves(range),
-                        range.size() > 1 ? adds : "of " + adds);
-  }
-  const comm::Pieces pieces(static_cast<std::size_t>(ranks), comm::Piece{0, 1});
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<std::string> nodes;
-    for (const LeafRange node : comm::nodes_of_rank(rank, ranks, logical_ranks))
-      nodes.push_back(leaves(node));
-    const std::int64_t sent = comm::elements_sent(
-        comm::make_tree_schedule(comm::Op::all_reduce, rank, ranks, logical_ranks), pieces);
-    text += fmt::format("rank {} has {} and brings {}; it sends {:.4g} times the buffer\n", rank,
-                        leaves(leaves_of_rank(rank, ranks, logical_ranks)), fmt::join(nodes, ", "),
-                        static_cast<double>(sent) / ranks);
-  }
-  return text;
-}
-
+/// Time runs downwards; each rank is a vertical line, rank 0 again at the right, as the ring closes
+/// there. A move is a line in its piece's colour, then the piece's number; it ends in a dot. "✓"
+/// follows where the piece is complete.
 std::string draw_ring(const std::vector<Move>& moves, int ranks) {
   constexpr double kLeft = 80, kMargin = 30, kColumn = 50, kTop = 110, kStep = 44;
   const double width = std::max(train::svg::kNarrow, kLeft + kColumn * ranks + kMargin);
@@ -98,18 +91,73 @@ std::string draw_ring(const std::vector<Move>& moves, int ranks) {
   return canvas.document(y(steps) + 30, title(ranks));
 }
 
-namespace {
-
-using train::PipelineAction;
-using train::PipelineShape;
-using train::PipelineTimes;
-using train::TimedAction;
-using train::svg::Anchor;
-using train::svg::Canvas;
-
-PipelineTimes times_of(train::PipelineKind kind, const PipelineShape& shape) {
-  return simulate_pipeline(make_pipeline(kind, shape), shape);
+void add_ring(Command& explain) {
+  Command& command = explain.add_command(
+      "ring", "The steps of a ring's all-reduce: the schedule that ranks execute");
+  struct Options {
+    int ranks = 4;
+    std::string svg;
+  };
+  const auto options = std::make_shared<Options>();
+  command.add("-n,--ranks", options->ranks, Range{2, 16}, "Ranks");
+  command.add("--svg", options->svg, "Also draw them to this file");
+  command.run = [options] {
+    const auto& [ranks, svg] = *options;
+    const auto moves = comm::all_moves(comm::Op::all_reduce, comm::Algorithm::ring, ranks);
+    if (!svg.empty()) write_drawing(svg, draw_ring(moves, ranks));
+    fmt::print("{}", describe_ring(moves, ranks));
+  };
 }
+
+// ---- the tree of sums over logical ranks ----
+
+/// A line for each sum, under the sum that it is a part of, with the rank that adds it. Then what
+/// each rank sends.
+std::string describe_tree(int ranks, int logical_ranks) {
+  const auto leaves = [](LeafRange range) {
+    return range.size() == 1 ? std::to_string(range.begin)
+                             : fmt::format("{}-{}", range.begin, range.end - 1);
+  };
+  std::string text =
+      fmt::format("{} logical ranks on {} ranks\n{:<22}added by\n", logical_ranks, ranks, "sum");
+  for (const auto& [range, depth, by] : comm::tree_sums(ranks, logical_ranks)) {
+    const std::string adds = by < 0 ? "each piece's owner" : fmt::format("rank {}", by);
+    text += fmt::format("{:<22}{}\n",
+                        std::string(2 * static_cast<std::size_t>(depth), ' ') + leaves(range),
+                        range.size() > 1 ? adds : "of " + adds);
+  }
+  const comm::Pieces pieces(static_cast<std::size_t>(ranks), comm::Piece{0, 1});
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<std::string> nodes;
+    for (const LeafRange node : comm::nodes_of_rank(rank, ranks, logical_ranks))
+      nodes.push_back(leaves(node));
+    const std::int64_t sent = comm::elements_sent(
+        comm::make_tree_schedule(comm::Op::all_reduce, rank, ranks, logical_ranks), pieces);
+    text += fmt::format("rank {} has {} and brings {}; it sends {:.4g} times the buffer\n", rank,
+                        leaves(leaves_of_rank(rank, ranks, logical_ranks)), fmt::join(nodes, ", "),
+                        static_cast<double>(sent) / ranks);
+  }
+  return text;
+}
+
+void add_tree(Command& explain) {
+  Command& command = explain.add_command(
+      "tree", "The sums over logical ranks, the same on any number of ranks, and who adds them");
+  struct Options {
+    int ranks = 3, logical_ranks = 8;
+  };
+  const auto options = std::make_shared<Options>();
+  command.add("-n,--ranks", options->ranks, Range{1, 64}, "Ranks");
+  command.add("--logical-ranks", options->logical_ranks, Range{1, 64}, "Logical ranks");
+  command.run = [options] {
+    const auto& [ranks, logical_ranks] = *options;
+    if (logical_ranks < ranks)
+      fail_input("--logical-ranks ", logical_ranks, ": expected at least --ranks ", ranks);
+    fmt::print("{}", describe_tree(ranks, logical_ranks));
+  };
+}
+
+// ---- a pipeline in time ----
 
 std::string pipeline_title(train::PipelineKind kind, const PipelineShape& shape) {
   return fmt::format("{} of {} stages on {} ranks, {} micro-batches", train::kPipelines(kind),
@@ -140,10 +188,11 @@ std::string line_of(const std::vector<TimedAction>& actions, const PipelineShape
   return line.substr(0, line.find_last_not_of(' ') + 1);
 }
 
-}  // namespace
-
-std::string describe_pipeline(train::PipelineKind kind, const PipelineShape& shape) {
-  const PipelineTimes times = times_of(kind, shape);
+/// A line for each rank, a cell for each unit of time: "F3" is the forward of micro-batch 3, "F3b"
+/// that of the second chunk; "-" continues a computation, "." waits. Then the bubble, the messages
+/// and the activations that ranks keep.
+std::string describe_pipeline(train::PipelineKind kind, const PipelineShape& shape,
+                              const PipelineTimes& times) {
   const std::size_t width = widest_cell(shape).size();
   std::string text = pipeline_title(kind, shape) +
                      "\nF forward, I gradient of the input, W gradient of the weights, B both; a "
@@ -159,8 +208,9 @@ std::string describe_pipeline(train::PipelineKind kind, const PipelineShape& sha
                     fmt::join(times.peak_weight_inputs, " "));
 }
 
-std::string draw_pipeline(train::PipelineKind kind, const PipelineShape& shape) {
-  const PipelineTimes times = times_of(kind, shape);
+/// Time runs to the right; each rank is a row of bars.
+std::string draw_pipeline(train::PipelineKind kind, const PipelineShape& shape,
+                          const PipelineTimes& times) {
   constexpr double kLeft = 70, kTop = 86, kRow = 34, kBar = 26, kMostBlocks = 4;
   const double space = train::svg::kNarrow - kLeft - 20;
   const double cell_width = train::svg::text_width(widest_cell(shape)) + 4;
@@ -200,6 +250,42 @@ std::string draw_pipeline(train::PipelineKind kind, const PipelineShape& shape) 
     }
   }
   return canvas.document(row(blocks, 0), pipeline_title(kind, shape));
+}
+
+void add_pipeline(Command& explain) {
+  Command& command = explain.add_command(
+      "pipeline", "The computations of a pipeline's ranks in time, and how long they wait");
+  struct Options {
+    int stages = 4, chunks = 1, micro_batches = 8;
+    train::PipelineKind kind = train::PipelineKind::one_f_one_b;
+    std::string svg;
+  };
+  const auto options = std::make_shared<Options>();
+  command.add("--schedule", options->kind, train::kPipelines, train::kPipelines.list());
+  command.add("--stages", options->stages, Range{1, 64}, "Stages of the model");
+  command.add("--micro-batches", options->micro_batches, Range{1, 256}, "Parts of a batch");
+  command.add("--chunks", options->chunks, Range{1, 16},
+              "Stages of each rank; interleaved-1f1b needs 2 or more");
+  command.add("--svg", options->svg, "Also draw them to this file");
+  command.run = [options] {
+    const auto& [stages, chunks, micro_batches, kind, svg] = *options;
+    if (stages % chunks != 0)
+      fail_input("--stages ", stages, ": expected a multiple of --chunks ", chunks);
+    const PipelineShape shape{stages / chunks, micro_batches, chunks};
+    const PipelineTimes times = of_option("--schedule", [&shape, kind = options->kind] {
+      return simulate_pipeline(make_pipeline(kind, shape), shape);
+    });
+    if (!svg.empty()) write_drawing(svg, draw_pipeline(kind, shape, times));
+    fmt::print("{}", describe_pipeline(kind, shape, times));
+  };
+}
+
+}  // namespace
+
+void add_explain_schedules(Command& explain) {
+  add_ring(explain);
+  add_tree(explain);
+  add_pipeline(explain);
 }
 
 }  // namespace ringlet::cli
