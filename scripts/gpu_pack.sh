@@ -13,7 +13,7 @@ architecture=$(gcc -print-multiarch)
 
 headers() {
   local to=$1 entry
-  for entry in CLI doctest fmt minizip nlohmann openssl toml++ utf8proc.h zconf.h zlib.h; do
+  for entry in doctest fmt minizip nlohmann openssl toml++ utf8proc.h zconf.h zlib.h; do
     cp -rL "/usr/include/$entry" "$to/include/" || return 1
   done
   cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
@@ -64,7 +64,6 @@ Cflags: -I\${pcfiledir}/../include $defines
 Libs: $flags
 PC
   done <<'PACKAGES'
-CLI11
 doctest
 eigen3
 fmt

@@ -11,7 +11,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Clones in different folders share the objects of ccache.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=true
 
-build_packages=(g++ meson ninja-build pkg-config libcli11-dev libeigen3-dev libfmt-dev
+build_packages=(g++ meson ninja-build pkg-config libeigen3-dev libfmt-dev
   libgloo-dev libminizip-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
 test_packages=(doctest-dev cmake)
 # Packages for checks that are skipped if these are missing and cannot be installed.

@@ -78,15 +78,19 @@ void check_strategies(const TrainingArguments& arguments) {
   if (arguments.save_strategy == SaveStrategy::steps && arguments.save_steps < 1)
     fail_setting("save_strategy", " steps: expected save_steps of at least 1, found ",
                  arguments.save_steps);
+  if (!compares_evaluations(arguments)) return;
   const bool saves_best = arguments.save_strategy == SaveStrategy::best;
-  if (!arguments.load_best_model_at_end && !saves_best) return;
+  const bool saves = saves_best || arguments.load_best_model_at_end;
   const auto refuse = [&](const char* why) {
-    fail_setting(saves_best ? "save_strategy" : "load_best_model_at_end", saves_best ? " best" : "",
-                 why);
+    fail_setting(saves_best ? "save_strategy"
+                 : saves    ? "load_best_model_at_end"
+                            : "metric_for_best_model",
+                 saves_best ? " best" : "", why);
   };
   if (arguments.eval_strategy == EvalStrategy::no)
     refuse(": expected eval_strategy steps or epoch, found no");
-  if (arguments.output_dir.empty()) refuse(": expected an output folder for the checkpoints");
+  if (saves && arguments.output_dir.empty())
+    refuse(": expected an output folder for the checkpoints");
 }
 
 void check_mesh(const TrainingArguments& arguments) {
@@ -113,8 +117,7 @@ void check_mesh(const TrainingArguments& arguments) {
                  "other than fsdp and no gradient checkpointing");
 }
 
-void check_logical_ranks(const TrainingArguments& arguments, const comm::Group& group) {
-  const auto ranks = static_cast<std::size_t>(group.size());
+void check_logical_ranks(const TrainingArguments& arguments, int ranks) {
   if (arguments.logical_ranks == 0) return;
   const auto expect = [&](const auto&... what) {
     fail_setting("logical_ranks", ' ', arguments.logical_ranks, ": expected ", what...);
@@ -122,7 +125,7 @@ void check_logical_ranks(const TrainingArguments& arguments, const comm::Group& 
   if (arguments.strategy == Strategy::dp) expect("another strategy than dp");
   if (arguments.mesh.pipe * arguments.mesh.tensor > 1)
     expect("neither pipe nor tensor in the mesh");
-  if (arguments.logical_ranks < ranks) expect("at least the ", ranks, " devices");
+  if (std::cmp_less(arguments.logical_ranks, ranks)) expect("at least the ", ranks, " devices");
 }
 
 void check_redundancy(const TrainingArguments& arguments) {
@@ -141,7 +144,7 @@ void check_redundancy(const TrainingArguments& arguments) {
 
 }  // namespace
 
-void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
+void check_arguments(const TrainingArguments& arguments, int ranks) {
   each_argument(arguments, [&](const ArgumentRow& row, const auto& value, const auto&... limits) {
     const bool by_epochs = std::string_view(row.name) == "max_steps" && arguments.max_steps <= 0;
     if (!by_epochs) check_value(row, value, limits...);
@@ -158,11 +161,11 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
     fail_setting("devices", ": ",
                  dp ? "dp needs at least one" : "only dp has several in one process");
   check_mesh(arguments);
-  check_logical_ranks(arguments, group);
+  check_logical_ranks(arguments, ranks);
   check_redundancy(arguments);
-  if (!traits(arguments.strategy).ranks && group.size() > 1)
+  if (!traits(arguments.strategy).ranks && ranks > 1)
     fail_setting("strategy", ' ', kStrategies(arguments.strategy), ": expected one rank, found ",
-                 group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),
+                 ranks, "; several need strategy ", kStrategies.list_from(Strategy::ddp),
                  " (--strategy ddp)");
 }
 

@@ -33,13 +33,12 @@ struct ArgumentRow {
   const char* saved = "";  // in checkpoints, where another value means other bits; empty: none
 };
 
-namespace detail {
-
-inline constexpr Range<std::int64_t> kManySteps{0, std::int64_t{1} << 40};
-inline constexpr Range<int> kManyRows{1, 1 << 20};
-
+/// Calls visit(row, field, limits...) in the order of model cards. `limits`: a Range, EnumNames, or
+/// nothing.
 template <class Arguments, class Visit>
-void each_of_length(Arguments& a, const Visit& visit) {
+void each_argument(Arguments& a, const Visit& visit) {
+  constexpr Range<std::int64_t> kManySteps{0, std::int64_t{1} << 40};
+  constexpr Range<int> kManyRows{1, 1 << 20};
   visit({"output_dir", "--output",
          "A new or empty folder, or one of a run that ended before its first checkpoint", kOffCard},
         a.output_dir);
@@ -68,10 +67,6 @@ void each_of_length(Arguments& a, const Visit& visit) {
          "Rows of one forward, for the memory of so many at any batch size; 0: all",
          kNoneIs0 | kForSentences},
         a.mini_batch_size, Range{0, kManyRows.high});
-}
-
-template <class Arguments, class Visit>
-void each_of_update(Arguments& a, const Visit& visit) {
   visit({"learning_rate", "--lr", "Learning rate; 2e-05 for a trained model, 0.001 for a new one",
          kOr0, "--lr"},
         a.learning_rate, Range{1e-12, 10.0});
@@ -102,10 +97,6 @@ void each_of_update(Arguments& a, const Visit& visit) {
         a.gradient_checkpointing);
   visit({"seed", "--seed", "Of weights, order, dropout and the project's own data"}, a.seed,
         Range{std::int64_t{0}, std::numeric_limits<std::int64_t>::max()});
-}
-
-template <class Arguments, class Visit>
-void each_of_device(Arguments& a, const Visit& visit) {
   visit({"step_graphs", "--step-graphs",
          "On a GPU, capture a step of each shape once and replay it: auto or off; the results "
          "are the same",
@@ -159,10 +150,6 @@ void each_of_device(Arguments& a, const Visit& visit) {
          "instead of layers and embeddings",
          kOffCard | kFsdp | kOr0},
         a.strategy_options.units.min_numel, Range{std::int64_t{1}, std::int64_t{1} << 40});
-}
-
-template <class Arguments, class Visit>
-void each_of_evaluation(Arguments& a, const Visit& visit) {
   visit({"logging_steps", "--logging-steps",
          "A line of metrics every so many steps and at the last; 0: none"},
         a.logging_steps, kManySteps);
@@ -195,10 +182,6 @@ void each_of_evaluation(Arguments& a, const Visit& visit) {
   visit({"greater_is_better", "--greater-is-better",
          "Whether that figure is better if greater (true unless it ends with loss)"},
         a.greater_is_better);
-}
-
-template <class Arguments, class Visit>
-void each_of_data(Arguments& a, const Visit& visit) {
   visit({"batch_sampler", "--batch-sampler",
          "Which rows form a batch: batch_sampler, their order; no_duplicates, the default for "
          "mnrl and symmetric, none that share a text; group_by_label, the default for "
@@ -217,24 +200,12 @@ void each_of_data(Arguments& a, const Visit& visit) {
         a.padded);
 }
 
-}  // namespace detail
-
-/// Calls visit(row, field, limits...) in the order of model cards. `limits`: a Range, EnumNames, or
-/// nothing.
-template <class Arguments, class Visit>
-void each_argument(Arguments& a, const Visit& visit) {
-  detail::each_of_length(a, visit);
-  detail::each_of_update(a, visit);
-  detail::each_of_device(a, visit);
-  detail::each_of_evaluation(a, visit);
-  detail::each_of_data(a, visit);
-}
-
 /// InputError that names an argument for sentences that this other task would ignore.
 void check_has_use(const TrainingArguments& arguments, const TrainingTask& task);
 
-/// InputError that names the argument, the expected values and the one found.
-void check_arguments(const TrainingArguments& arguments, const comm::Group& group);
+/// InputError that names the argument, the expected values and the one found. `ranks`: of the
+/// trainer's group.
+void check_arguments(const TrainingArguments& arguments, int ranks);
 
 /// Every argument under its name, as Python prints it; not folders, devices and the like, which
 /// differ between machines.

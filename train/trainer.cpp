@@ -40,7 +40,7 @@ std::int64_t steps_of_epochs(const TrainingTask& task, double epochs) {
 Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group)
     : job_(new TrainingJob{std::move(task), std::move(arguments), std::move(group)}) {
   const TrainingArguments& given = job_->arguments;
-  check_arguments(given, job_->group);
+  check_arguments(given, job_->group.size());
   nn::Module& module = job_->task->module();
   set_transformers(module, given.dtype, given.gradient_checkpointing);
   job_->total_steps =
@@ -116,7 +116,7 @@ std::unique_ptr<SentenceTask> make_task(models::Loss& loss, Datasets datasets,
                                         const models::Tokenizer& tokenizer,
                                         const TrainingArguments& arguments,
                                         const comm::Group& group) {
-  check_arguments(arguments, group);
+  check_arguments(arguments, group.size());
   try {
     return std::make_unique<SentenceTask>(loss, std::move(datasets), tokenizer,
                                           loader_options(arguments, group));
@@ -268,14 +268,6 @@ std::string epoch_table(const TrainingResult& result) {
 namespace {
 
 constexpr const char* kCounter = "early_stopping_patience_counter";
-
-void check_evaluations(const TrainingArguments& arguments) {
-  if (!compares_evaluations(arguments))
-    fail_input("early stopping: expected metric_for_best_model or load_best_model_at_end");
-  if (arguments.eval_strategy == EvalStrategy::no)
-    fail_input("early stopping: expected eval strategy steps or epoch, found no");
-}
-
 }  // namespace
 
 TrainerCallback early_stopping(Trainer& trainer, EarlyStoppingOptions options) {
@@ -285,7 +277,10 @@ TrainerCallback early_stopping(Trainer& trainer, EarlyStoppingOptions options) {
     fail_setting("early_stopping_threshold", ": expected 0 or more, found ", options.threshold);
   const auto failed = std::make_shared<std::int64_t>(0);
   TrainerCallback callback;
-  callback.on_train_begin = check_evaluations;
+  callback.on_train_begin = [](const TrainingArguments& arguments) {
+    if (!compares_evaluations(arguments))
+      fail_input("early stopping: expected metric_for_best_model or load_best_model_at_end");
+  };
   callback.on_evaluate = [=, &trainer](const EvaluationReport& report) {
     *failed = report.improvement > options.threshold ? 0 : *failed + 1;
     if (*failed >= options.patience) trainer.stop();

@@ -613,7 +613,7 @@ TEST_CASE("with gradient checkpointing the bits are the same, and the peak of me
 
 TEST_CASE("arguments that make no sense are refused before the first step") {
   const auto loss = words::loss(2);
-  check_arguments({.logical_ranks = 4096}, {});  // the most of `ringlet run -n`
+  check_arguments({.logical_ranks = 4096}, /*ranks=*/1);  // the most of `ringlet run -n`
   const auto refuse = [&](TrainingArguments arguments, const char* message) {
     CHECK_THROWS_WITH_AS(
         Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), arguments).train(), message,

@@ -11,7 +11,7 @@
 #include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/checkpoint.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/train_rank.h"
+#include "ringlet/train/cli/train.h"
 #include "ringlet/train/data/draws.h"
 
 namespace ringlet::cli {

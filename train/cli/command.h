@@ -19,16 +19,17 @@
 
 namespace ringlet::cli {
 
-/// An option, or an argument without a name.
+/// An option, or an argument: a value without a name before it.
 struct Option {
-  std::string names;  // "--lr", "-n,--ranks"; without dashes, "FILE", an argument
-  std::string type;   // of a value, for --help; empty: a flag, true or false
-  std::string usual;  // the value unless given, for --help
+  std::vector<std::string> names;  // "-n", "--ranks"; without dashes, "FILE", of an argument
+  std::string type;                // of a value, for --help; empty: a flag, true or false
+  std::string usual;               // the value unless given, for --help
   std::string help;
-  bool repeats = false;
+  bool repeats = false;  // an argument that repeats has all words from the first one on
   /// Throws InputError for a wrong value. `first`: the values before it, by default, are replaced.
   std::function<void(const std::string& value, bool first)> set = {};
 
+  bool in_commas = false;  // one word may have several values
   bool required = false;
   std::vector<std::string> excludes = {};  // options that must not be given with it
   std::string needs = {};                  // an option that must be given with it
@@ -41,42 +42,39 @@ struct Option {
   std::vector<Value> given = {};
 
   /// The first long name: "--ranks"; of an argument its own.
-  std::string name() const;
-  bool is_named(const std::string& name) const;
+  const std::string& name() const;
 };
 
-/// The limits of a value: a Range, EnumNames, some texts, any text, or a function that parses it.
+/// The parts of a text between commas.
+std::vector<std::string> split(const std::string& list);
+
+/// The limits of a value: a Range, EnumNames, or a function that parses it, or only refuses texts.
 struct OneOf {
   std::vector<std::string_view> texts;
+  const std::string& operator()(const std::string& text) const;
 };
-struct AnyText {};
+/// true or false
+bool parse_bool(const std::string& text);
+/// Bytes: "64K", "4MiB", "1.5 GB", in powers of 1024.
+std::size_t parse_bytes(const std::string& text);
+std::int64_t parse_in(Range<std::int64_t> range, const std::string& text);
+double parse_in(Range<double> range, const std::string& text);
 
 namespace detail {
 
-std::string parse(const AnyText&, const std::string& text);
-std::string parse(const OneOf& limits, const std::string& text);
-std::int64_t parse(Range<std::int64_t> limits, const std::string& text);
-double parse(Range<double> limits, const std::string& text);
-inline std::int64_t parse(Range<int> limits, const std::string& text) {
-  return parse(Range<std::int64_t>{limits.low, limits.high}, text);
-}
-template <class Enum, std::size_t n>
-Enum parse(const EnumNames<Enum, n>& limits, const std::string& text) {
-  return limits.parse(text);
-}
-template <class Parse>
-auto parse(const Parse& limits, const std::string& text) -> decltype(limits(text)) {
-  return limits(text);
-}
-
-/// A function that parses nothing of the field's type only refuses texts.
 template <class Value, class Limits>
 Value value_of(const Limits& limits, const std::string& text) {
-  using Parsed = decltype(parse(limits, text));
-  if constexpr (std::is_convertible_v<Parsed, Value>)
-    return static_cast<Value>(parse(limits, text));
-  else
-    return parse(limits, text), text;
+  if constexpr (requires { limits.low; }) {
+    using Number = std::conditional_t<std::integral<decltype(limits.low)>, std::int64_t, double>;
+    return static_cast<Value>(parse_in(Range<Number>{limits.low, limits.high}, text));
+  } else if constexpr (requires { limits.parse(text); }) {
+    return limits.parse(text);
+  } else if constexpr (std::is_convertible_v<decltype(limits(text)), Value>) {
+    return limits(text);
+  } else {
+    limits(text);
+    return text;
+  }
 }
 
 /// "{f32,bf16}"
@@ -111,88 +109,82 @@ std::string usual_of(const T& value, const Limits& limits) {
     return "";
 }
 
-/// A field of one value, with or without one, or of several.
+/// The value of a field that has one, may have one, or has several.
 template <class T>
-struct Field {
-  using Value = T;
-  static void set(T& field, T value, bool) { field = std::move(value); }
+struct ValueOf {
+  using Type = T;
 };
 template <class T>
-struct Field<std::optional<T>> {
-  using Value = T;
-  static void set(std::optional<T>& field, T value, bool) { field = std::move(value); }
+struct ValueOf<std::optional<T>> {
+  using Type = T;
 };
 template <class T>
-struct Field<std::vector<T>> {
-  using Value = T;
-  static void set(std::vector<T>& field, T value, bool first) {
-    if (first) field.clear();
-    field.push_back(std::move(value));
-  }
+struct ValueOf<std::vector<T>> {
+  using Type = T;
 };
 
 }  // namespace detail
 
 /// A command, or a program with commands. The fields of options must outlive the parsing.
-class Command {
- public:
+struct Command {
   Command(std::string name, std::string help) : name(std::move(name)), help(std::move(help)) {}
 
   Command& add_command(std::string name, std::string help) {
     return commands.emplace_back(std::move(name), std::move(help));
   }
 
+  /// `names`: "-n,--ranks".
   template <class T, class Limits>
-  Option& add(std::string names, T& field, const Limits& limits, std::string help) {
-    using Value = typename detail::Field<T>::Value;
-    return options.emplace_back(
-        Option{.names = std::move(names),
-               .type = detail::type_of(limits),
-               .usual = detail::usual_of(field, limits),
-               .help = std::move(help),
-               .repeats = std::same_as<T, std::vector<Value>>,
-               .set = [&field, limits = limits](const std::string& text, bool first) {
-                 detail::Field<T>::set(field, detail::value_of<Value>(limits, text), first);
-               }});
+  Option& add(const std::string& names, T& field, const Limits& limits, std::string help) {
+    using Value = typename detail::ValueOf<T>::Type;
+    constexpr bool repeats = std::same_as<T, std::vector<Value>>;
+    return add({.names = split(names),
+                .type = detail::type_of(limits),
+                .usual = detail::usual_of(field, limits),
+                .help = std::move(help),
+                .repeats = repeats,
+                .set = [&field, limits = limits](const std::string& text, bool first) {
+                  if constexpr (repeats) {
+                    if (first) field.clear();
+                    field.push_back(detail::value_of<Value>(limits, text));
+                  } else {
+                    field = detail::value_of<Value>(limits, text);
+                  }
+                }});
   }
-  template <class T, class Value = typename detail::Field<T>::Value,
-            class = std::enable_if_t<std::is_convertible_v<std::string, Value>>>
-  Option& add(std::string names, T& field, std::string help) {
-    return add(std::move(names), field, AnyText(), std::move(help));
+  /// Any text.
+  template <class T>
+  requires std::convertible_to<std::string, typename detail::ValueOf<T>::Type> Option& add(
+      const std::string& names, T& field, std::string help) {
+    return add(names, field, std::identity(), std::move(help));
   }
-  /// A flag, which inverts the field.
-  Option& add(std::string names, bool& field, std::string help);
-
+  /// A flag, which inverts a false field, or with the name --no-… a true one. Any other true field
+  /// takes true or false.
+  Option& add(const std::string& names, bool& field, std::string help);
   /// Values between commas; it may be repeated. The rest is as of add().
   template <class T, class... Limits>
-  Option& add_list(std::string names, std::vector<T>& values, const Limits&... limits) {
-    Option& option = add(std::move(names), values, limits...);
-    option.set = in_list(std::move(option.set));
+  Option& add_list(const std::string& names, std::vector<T>& values, const Limits&... limits) {
+    Option& option = add(names, values, limits...);
+    option.in_commas = true;
     return option;
   }
+  /// --config FILE: options from a file. Those on the command line count before them.
+  void add_config();
 
   /// Null if there is none of this name.
-  const Option* find(const std::string& name) const;
-  /// The text of each option that was given, by its name.
-  std::map<std::string, std::string> given() const;
-  /// The command line that gives the same: "--lr=0.001" each.
-  std::vector<std::string> words() const;
+  Option* find(std::string_view name);
+  /// The texts of each option that was given, by its name.
+  std::multimap<std::string, std::string> given() const;
 
   std::string name, help, footer = {}, version = {};
   std::deque<Option> options = {};
   std::deque<Command> commands = {};
-  bool takes_config = false;  // has --config
+  std::string config = {};  // a file; empty: none
   std::function<void()> run = {};
 
  private:
-  using Set = decltype(Option::set);
-  static Set in_list(Set set_one);
+  Option& add(Option option);
 };
-
-/// Limits of the values true and false.
-bool parse_bool(const std::string& text);
-/// Bytes: "64K", "4MiB", "1.5 GB", in powers of 1024.
-std::size_t parse_bytes(const std::string& text);
 
 /// Parses the arguments, sets the values, and runs the command that they name. False if --help or
 /// --version was requested and answered. InputError for invalid options: the unknown option,
@@ -211,9 +203,9 @@ void add_seed(Command& command, std::uint64_t& seed, const std::string& help);
 void add_timeout(Command& command, double& timeout);
 /// With GroupOptions' own where none were given.
 comm::GroupOptions with_timeout(comm::GroupOptions group, double timeout);
-/// For a command that starts no ranks itself. InputError if a timeout was given and there are no
-/// peers to wait for.
-comm::GroupOptions launched_options(double timeout);
+/// Runs `rank_main` on the ranks that a launcher started, or on one. InputError if a timeout was
+/// given and there are no peers to wait for.
+void run_launched(double timeout, const std::function<void(const comm::Group&)>& rank_main);
 
 /// Returns parse(). An InputError from it is prefixed with `option`.
 template <class Parse>

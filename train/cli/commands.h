@@ -6,11 +6,6 @@
 
 namespace ringlet::cli {
 
-/// Thrown by a command that has said all and ends with this code.
-struct Exit {
-  int code;
-};
-
 void add_audit(Command& program);
 void add_encode(Command& program);
 void add_evaluate(Command& program);
@@ -20,8 +15,7 @@ void add_info(Command& program);
 void add_make_data(Command& program);
 void add_mine(Command& program);
 void add_reduce(Command& program);
-/// Takes the program to run and its arguments off the end of the command line.
-void add_run(Command& program, int& argc, char** argv);
+void add_run(Command& program);
 void add_search(Command& program);
 void add_train(Command& program);
 

@@ -10,9 +10,9 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/inputs.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/texts.h"
 #include "ringlet/train/evaluators/encode_together.h"
 #include "ringlet/train/evaluators/npy.h"
 #include "ringlet/train/report/progress.h"
@@ -20,15 +20,11 @@
 namespace ringlet::cli {
 namespace {
 
-/// Texts embedded before their embeddings are written.
-constexpr std::size_t kChunk = 8192;
-
 struct EncodeOptions {
   ModelOptions model;
   std::string input;
   std::filesystem::path output;
-  std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
-  std::optional<std::string> prompt_name, prompt;
+  models::EncodeOptions how;
   std::int64_t truncate_dim = 0;  // 0: the folder's
   bool json = false;
   double timeout = 0;  // seconds; 0: GroupOptions' own
@@ -91,20 +87,18 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
   const std::span<const std::string> texts = rows.texts;
   const models::SentenceEncoder model = open_model(options.model, first);
   truncate(model, options.truncate_dim);
-  models::EncodeOptions how{.batch_tokens = options.batch_tokens,
-                            .prompt_name = options.prompt_name,
-                            .prompt = options.prompt};
   const std::int64_t dimension = model.encoded_dimension();
   std::optional<Sink> sink;
   if (first) sink.emplace(options.output, texts.size(), dimension);
   const double start = steady_seconds();
   double tokenizing_s = 0;
+  models::EncodeOptions how = options.how;
   how.tokenizing_s = &tokenizing_s;
-  for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
-    const auto chunk = texts.subspan(begin, std::min(kChunk, texts.size() - begin));
-    const Tensor embeddings = train::encode_together(model, chunk, how, world);  // (chunk, H)
+  std::size_t begin = 0;
+  train::for_each_block(model, texts, how, {}, world, [&](const Tensor& embeddings) {
     if (first) sink->write(rows, begin, embeddings);
-  }
+    begin += static_cast<std::size_t>(embeddings.size(0));
+  });
   if (!first) return;
   sink->commit();
   print_summary(options, texts.size(), dimension, steady_seconds() - start, tokenizing_s);
@@ -124,11 +118,11 @@ void add_encode(Command& program) {
   add_model_options(command, options->model, "A Sentence Transformers folder");
   command.add("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl").required =
       true;
-  command.add("--batch-tokens", options->batch_tokens, Range{1, 1 << 24},
+  command.add("--batch-tokens", options->how.batch_tokens, Range{1, 1 << 24},
               "Tokens of one forward, about");
-  command.add("--prompt-name", options->prompt_name,
+  command.add("--prompt-name", options->how.prompt_name,
               "The folder's prompt that goes before each line, instead of its default one");
-  command.add("--prompt", options->prompt, "The text itself that goes before each line")
+  command.add("--prompt", options->how.prompt, "The text itself that goes before each line")
       .excludes = {"--prompt-name"};
   add_truncate_dim(command, options->truncate_dim);
   command.add("--json", options->json,
@@ -137,13 +131,11 @@ void add_encode(Command& program) {
   add_timeout(command, options->timeout);
   command.run = [options] {
     is_jsonl(options->output);  // or it is refused
-    comm::run_from_env(
-        [&](const comm::Group& world) {
-          if (world.rank() == 0)
-            check_output_file("--output", options->output, {{"INPUT", options->input}});
-          encode(*options, world);
-        },
-        launched_options(options->timeout));
+    run_launched(options->timeout, [&](const comm::Group& world) {
+      if (world.rank() == 0)
+        check_output_file("--output", options->output, {{"INPUT", options->input}});
+      encode(*options, world);
+    });
   };
 }
 

@@ -7,12 +7,11 @@
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/evaluation_data.h"
+#include "ringlet/train/cli/inputs.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/read_options.h"
-#include "ringlet/train/cli/texts.h"
-#include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/data/bytes.h"
+#include "ringlet/train/data/readers.h"
 #include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/evaluators/encode_together.h"
 
@@ -21,12 +20,8 @@ namespace {
 
 struct EvaluateOptions {
   ModelOptions model;
-  std::string data;
-  std::optional<EvaluatorKind> evaluator;       // none: by the columns
-  std::vector<train::Similarity> similarities;  // empty: the model's
-  std::string corpus, queries;                  // empty: next to the data
-  std::string teacher;                          // a folder; empty: none
-  train::ReadOptions read;
+  EvaluationSource source;
+  std::string teacher;            // a folder; empty: none
   std::string name;               // in metrics and names of tables
   std::string output;             // a folder for tables; empty: none
   std::int64_t truncate_dim = 0;  // 0: the folder's
@@ -35,39 +30,30 @@ struct EvaluateOptions {
 };
 
 EvaluationData read_data(const EvaluateOptions& options) {
-  EvaluationSource source{
-      .option = "--data",
-      .file = options.data,
-      .classes = head_labels(options.model.model),
-      .corpus = options.corpus,
-      .queries = options.queries,
-      .columns = options.read.columns,
-      .split = options.read.split,
-      .read = [&](const std::string& file) { return train::read_dataset(file, options.read); }};
-  source.kind = options.evaluator;
-  for (const train::Similarity similarity : options.similarities) {
-    if (std::ranges::find(source.similarities, similarity) != source.similarities.end())
+  EvaluationSource source = options.source;
+  source.classes = head_labels(options.model.model);
+  for (const train::Similarity similarity : source.similarities)
+    if (std::ranges::count(source.similarities, similarity) > 1)
       fail_input("--similarity ", train::kSimilarities(similarity), ": expected each once");
-    source.similarities.push_back(similarity);
-  }
   EvaluationData data = read_evaluation_data(source, options.name);
-  if (!data.dataset && !options.read.columns.empty())
-    fail_input("--columns: ", options.data, " has no columns of sentences to rename");
-  if (options.read.score_scale && !(data.dataset && data.dataset->target() == train::Target::score))
-    fail_input("--score-scale: ", options.data, " has no similarity scores");
+  if (!data.dataset && !source.read.columns.empty())
+    fail_input("--columns: ", source.file, " has no columns of sentences to rename");
+  if (source.read.score_scale && !(data.dataset && data.dataset->target() == train::Target::score))
+    fail_input("--score-scale: ", source.file, " has no similarity scores");
   return data;
 }
 
 /// The teacher embeds the first column; the model is to embed the last one alike.
 EvaluationData read_data_of_teacher(const EvaluateOptions& options, const comm::Group& world) {
-  if (options.evaluator || !options.similarities.empty())
-    fail_input(options.evaluator ? "--evaluator" : "--similarity",
+  const EvaluationSource& source = options.source;
+  if (source.kind || !source.similarities.empty())
+    fail_input(source.kind ? "--evaluator" : "--similarity",
                ": --teacher compares embeddings itself");
-  if (!(options.corpus.empty() && options.queries.empty()))
-    fail_input(options.corpus.empty() ? "--queries" : "--corpus", ": --teacher compares the rows ",
+  if (!(source.corpus.empty() && source.queries.empty()))
+    fail_input(source.corpus.empty() ? "--queries" : "--corpus", ": --teacher compares the rows ",
                "of --data alone");
   auto dataset =
-      std::make_shared<const train::TextDataset>(train::read_dataset(options.data, options.read));
+      std::make_shared<const train::TextDataset>(train::read_dataset(source.file, source.read));
   const auto teacher =
       models::SentenceEncoder::from_pretrained(options.teacher, use_device(options.model));
   auto evaluator = std::make_shared<train::MSEEvaluator>(
@@ -91,7 +77,7 @@ void print(const EvaluateOptions& options, const EvaluationData& data,
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("{} {} of {}\n", data.rows, data.unit, train::input_name(options.data));
+  fmt::print("{} {} of {}\n", data.rows, data.unit, train::input_name(options.source.file));
   std::size_t width = 20;
   for (const auto& metric : report.metrics()) width = std::max(width, metric.first.size());
   for (const auto& [name, value] : report.metrics())
@@ -103,7 +89,7 @@ void print(const EvaluateOptions& options, const EvaluationData& data,
 void evaluate(const EvaluateOptions& options, const comm::Group& world) {
   if (world.rank() == 0 && !options.output.empty())
     check_writable_folder("--output", options.output);
-  read_pipes({options.data, options.corpus, options.queries}, world);
+  read_pipes({options.source.file, options.source.corpus, options.source.queries}, world);
   EvaluationData data =
       options.teacher.empty() ? read_data(options) : read_data_of_teacher(options, world);
   const models::SentenceEncoder model = open_model(options.model, world.rank() == 0);
@@ -123,36 +109,37 @@ void evaluate(const EvaluateOptions& options, const comm::Group& world) {
 void add_evaluate(Command& program) {
   Command& command = program.add_command("evaluate", "Evaluate a model on a file");
   const auto options = std::make_shared<EvaluateOptions>();
+  EvaluationSource& source = options->source;
   add_model_options(command, options->model, "A Sentence Transformers folder");
   command
-      .add("--data", options->data,
+      .add("--data", source.file,
            "Pairs with scores or labels, triplets, relevant pairs or reranking rows; - reads "
            "standard input")
       .required = true;
-  command.add("--evaluator", options->evaluator, kEvaluators,
+  command.add("--evaluator", source.kind, kEvaluators,
               "By default what the columns call for: " + kEvaluators.list());
-  command.add("--similarity", options->similarities, train::kSimilarities,
+  command.add("--similarity", source.similarities, train::kSimilarities,
               "cosine, dot, euclidean or manhattan, may be repeated; by default the model's");
-  command.add("--corpus", options->corpus,
+  command.add("--corpus", source.corpus,
               "Documents of relevant pairs: id and text (corpus.jsonl near --data)");
-  command.add("--queries", options->queries,
+  command.add("--queries", source.queries,
               "Queries of relevant pairs: id and text (queries.jsonl near --data)");
   command.add("--teacher", options->teacher,
               "A folder: the mean squared distance from its embeddings");
   add_truncate_dim(command, options->truncate_dim);
-  add_read_options(command, options->read);
-  add_score_scale(command, options->read);
+  add_read_options(command, source.read);
+  command.add("--score-scale", source.read.score_scale, kScoreScales,
+              "The best score: 1, or 5 for the STS benchmark, unless given");
   command.add("--name", options->name, "Before each metric and in names of tables");
   command.add("--output", options->output,
               "A folder for the table that Sentence Transformers writes");
   command.add("--json", options->json, "Print one JSON object");
   add_timeout(command, options->timeout);
-  command.takes_config = true;
+  command.add_config();
   command.run = [options] {
     if (options->name.find('/') != std::string::npos)
       fail_input("--name ", options->name, ": expected a part of a file's name, without '/'");
-    comm::run_from_env([&](const comm::Group& world) { evaluate(*options, world); },
-                       launched_options(options->timeout));
+    run_launched(options->timeout, [&](const comm::Group& world) { evaluate(*options, world); });
   };
 }
 

@@ -3,6 +3,10 @@
 #include <fmt/ranges.h>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/models/folder.h"
+#include "ringlet/nn/module_file.h"
+#include "ringlet/train/data/readers.h"
 #include "ringlet/train/data/retrieval.h"
 #include "ringlet/train/data/rows.h"
 #include "ringlet/train/evaluators/classification.h"
@@ -66,7 +70,7 @@ EvaluationData rows_data(std::shared_ptr<const TextDataset> dataset, const KindO
 
 EvaluationData retrieval_data(const EvaluationSource& source, const std::string& name) {
   const train::RetrievalData data =
-      train::read_retrieval({source.file, source.corpus, source.queries, source.split});
+      train::read_retrieval({source.file, source.corpus, source.queries, source.read.split});
   const auto evaluator = std::make_shared<train::InformationRetrievalEvaluator>(
       data, train::InformationRetrievalEvaluator::Options{.name = name,
                                                           .similarities = source.similarities});
@@ -80,7 +84,7 @@ EvaluationData retrieval_data(const EvaluationSource& source, const std::string&
 EvaluationData reranking_data(const EvaluationSource& source, const std::string& name) {
   if (source.similarities.size() > 1)
     fail_input("--similarity: reranking has one, found ", source.similarities.size());
-  const train::RerankingData data = train::read_reranking(source.file, source.split);
+  const train::RerankingData data = train::read_reranking(source.file, source.read.split);
   const auto evaluator = std::make_shared<train::RerankingEvaluator>(
       data.samples, source.file,
       train::RerankingEvaluator::Options{.name = name,
@@ -109,7 +113,7 @@ void check_classes(const EvaluationSource& source, const TextDataset& dataset) {
 /// The kind that the columns of a file determine without its rows.
 std::optional<EvaluatorKind> kind_of_file(const EvaluationSource& source) {
   const auto rows =
-      train::open_rows(train::LineReader(source.file), train::parse_renames(source.columns));
+      train::open_rows(train::LineReader(source.file), train::parse_renames(source.read.columns));
   train::refuse_trec(*rows);
   const std::vector<std::string> columns = rows->columns();
   if (train::is_qrels(columns)) return EvaluatorKind::retrieval;
@@ -134,7 +138,8 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
                source.file);
   if (of_file == EvaluatorKind::retrieval) return retrieval_data(source, name);
   if (of_file == EvaluatorKind::reranking) return reranking_data(source, name);
-  const auto dataset = std::make_shared<const TextDataset>(source.read(source.file));
+  const auto dataset =
+      std::make_shared<const TextDataset>(train::read_dataset(source.file, source.read));
   const KindOfRows* const kind = kind_of_rows(*dataset, source.kind, source.classes);
   if (!kind && source.has_loss && source.has_loss(*dataset))
     return {.name = name,
@@ -156,6 +161,43 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
 EvaluationData evaluation_data(std::shared_ptr<const TextDataset> dataset,
                                const std::string& name) {
   return rows_data(dataset, *kind_of_rows(*dataset, {}, /*classes=*/1), {name, {}});
+}
+
+// ---- the classifier of a trained SoftmaxLoss, next to the encoder in its folder ----
+
+namespace {
+
+constexpr const char* kHead = "classifier.safetensors";
+
+nn::Module& classifier_of(models::SoftmaxLoss& loss) {
+  nn::Module* found = nullptr;
+  loss.visit([&](const std::string& name, nn::Module& module) {
+    if (name == "classifier") found = &module;
+  });
+  RINGLET_CHECK(found, "[classifier] the loss has none");
+  return *found;
+}
+
+}  // namespace
+
+void save_head(models::SoftmaxLoss& loss, const std::filesystem::path& folder) {
+  nn::save_module(classifier_of(loss), folder / kHead);
+}
+
+int head_labels(const std::filesystem::path& folder) {
+  const std::filesystem::path path = models::cached_folder(folder) / kHead;
+  if (!path_exists(path)) return 0;
+  const SafeTensors file = SafeTensors::open(path);
+  if (!file.contains("weight") || file.shape("weight").dim() != 2)
+    fail_input(path.string(), ": expected a tensor 'weight' of two dimensions");
+  return static_cast<int>(file.shape("weight")[0]);
+}
+
+std::shared_ptr<models::SoftmaxLoss> read_head(const std::filesystem::path& folder,
+                                               const models::SentenceEncoder& encoder) {
+  const auto loss = std::make_shared<models::SoftmaxLoss>(encoder, head_labels(folder));
+  nn::load_module(classifier_of(*loss), models::cached_folder(folder) / kHead);
+  return loss;
 }
 
 }  // namespace ringlet::cli

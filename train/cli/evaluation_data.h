@@ -1,6 +1,8 @@
-// A file to evaluate on, and the evaluator that its columns call for.
+// A file to evaluate on, the evaluator that its columns call for, and the classifier of label
+// accuracy.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "ringlet/core/base/names.h"
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/read_options.h"
 #include "ringlet/train/data/rows.h"
 #include "ringlet/train/evaluators/evaluator.h"
 #include "ringlet/train/evaluators/search/similarity.h"
@@ -40,15 +43,13 @@ struct EvaluationData {
 };
 
 struct EvaluationSource {
-  std::string option;  // in messages
-  std::string file;
+  std::string option = "--data";  // in messages
+  std::string file = {};
+  train::ReadOptions read = {};
   int classes = 0;                                   // of the trained classifier; 0: there is none
   std::optional<EvaluatorKind> kind = {};            // unset: by the columns
   std::vector<train::Similarity> similarities = {};  // empty: the model's
   std::string corpus = {}, queries = {};             // files of retrieval; empty: next to `file`
-  std::string columns = {};                          // renames, as of --columns
-  train::SplitChoice split = {};                     // of retrieval and reranking
-  std::function<train::TextDataset(const std::string& file)> read = {};
   /// Whether a loss is trained on such rows. They then need no evaluator.
   std::function<bool(const train::TextDataset&)> has_loss = {};
 };
@@ -66,5 +67,14 @@ EvaluationData read_evaluation_data(const EvaluationSource& source, const std::s
 /// The same for rows in memory, with a classifier if they have labels.
 EvaluationData evaluation_data(std::shared_ptr<const train::TextDataset> dataset,
                                const std::string& name);
+
+/// Writes FOLDER/classifier.safetensors: weight (labels, 3 H) and bias. Other libraries ignore the
+/// file. Every rank calls it, rank 0 writes.
+void save_head(models::SoftmaxLoss& loss, const std::filesystem::path& folder);
+/// The labels of the folder's classifier; 0 if it has none.
+int head_labels(const std::filesystem::path& folder);
+/// The encoder of this folder with its classifier, which must be there.
+std::shared_ptr<models::SoftmaxLoss> read_head(const std::filesystem::path& folder,
+                                               const models::SentenceEncoder& encoder);
 
 }  // namespace ringlet::cli

@@ -19,6 +19,11 @@ namespace ringlet::cli {
 inline constexpr int kError = 1;
 inline constexpr int kBadInput = 2;
 
+/// Thrown by a command that has said all and ends with this code.
+struct Exit {
+  int code;
+};
+
 /// Thrown by a command that a signal ended; the exit code is 128 + the signal, as in a shell.
 class Interrupted : public Error {
  public:
@@ -46,8 +51,8 @@ inline void open_standard_streams() {
   if (fd > STDERR_FILENO) ::close(fd);
 }
 
-/// Returns body(), or prints an error in one line and returns its code: 2 for bad input or lost
-/// standard output, 128 + signal for an interrupt, otherwise 1.
+/// Returns body(), or the code of Exit. Prints an error in one line and returns its code: 2 for bad
+/// input or lost standard output, 128 + signal for an interrupt, otherwise 1.
 template <class Body>
 int exit_code(const char* program, Body&& body) {
   open_standard_streams();
@@ -56,6 +61,8 @@ int exit_code(const char* program, Body&& body) {
     const int code = body();
     if (code == 0) check_output();
     return code;
+  } catch (const Exit& exit) {
+    return exit.code;
   } catch (const InputError& error) {
     return report(program, error.what(), kBadInput);
   } catch (const Interrupted& end) {

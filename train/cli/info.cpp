@@ -1,12 +1,12 @@
 // `ringlet info`: what this build is made of and what this machine offers it.
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/crypto.h>
 #include <toml++/toml.h>
 #include <unistd.h>
 #include <utf8proc.h>
 #include <zlib.h>
 
-#include <CLI/Version.hpp>
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -49,8 +49,7 @@ std::string compiler() {
 }
 
 Json libraries() {
-  return {{"CLI11", CLI11_VERSION},
-          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
+  return {{"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                               FMT_VERSION % 100)},
           // gloo and minizip do not say their versions.
           {"gloo", comm::has_gloo() ? "yes" : "no"},
@@ -112,42 +111,43 @@ Json collect() {
           {"libraries", libraries()}};
 }
 
-std::string joined(const Json& texts, const char* separator) {
+/// "fmt 9.1.0, gloo yes"
+std::string listed(const Json& object) {
   std::string all;
-  for (const Json& text : texts) all += (all.empty() ? "" : separator) + text.get<std::string>();
+  for (const auto& [name, value] : object.items())
+    all += str(all.empty() ? "" : ", ", name, ' ', value.text());
   return all;
 }
 
 constexpr double kGibibyte = 1 << 30;
 
 std::string shown_device(const Json& device) {
-  const auto name = device["name"].get<std::string>();
+  const auto name = device["name"].text();
   if (device.contains("threads"))
     return fmt::format("{}, {} threads", name, device["threads"].get<int>());
   std::string peers;
   for (std::size_t i = 0; i < device["peers"].size(); ++i)
     if (device["peers"][i].get<bool>()) peers += fmt::format(" cuda:{}", i);
-  return fmt::format(
-      "{}, {}, compute capability {}, {} multiprocessors, {:.1f} GiB{}", name,
-      device["model"].get<std::string>(), device["compute_capability"].get<std::string>(),
-      device["multiprocessors"].get<int>(), device["memory_bytes"].get<double>() / kGibibyte,
-      peers.empty() ? "" : ", reads" + peers);
+  return fmt::format("{}, {}, compute capability {}, {} multiprocessors, {:.1f} GiB{}", name,
+                     device["model"].text(), device["compute_capability"].text(),
+                     device["multiprocessors"].get<int>(),
+                     device["memory_bytes"].get<double>() / kGibibyte,
+                     peers.empty() ? "" : ", reads" + peers);
 }
 
 std::string shown_link(const Json& link) {
   const std::string what =
-      link.contains("error") ? link["error"].get<std::string>()
+      link.contains("error") ? link["error"].text()
       : !link["right"].get<bool>()
           ? "what arrives is not what was sent"
           : fmt::format("{:.1f} GB/s, checked", 1e-9 * link["bytes_per_second"].get<double>());
-  return fmt::format("{} to {}: {}", link["from"].get<std::string>(), link["to"].get<std::string>(),
-                     what);
+  return fmt::format("{} to {}: {}", link["from"].text(), link["to"].text(), what);
 }
 
 std::string shown_cuda(const Json& cuda) {
   if (cuda.is_null()) return "none: this build has no kernels for GPUs";
   const auto or_none = [&](const char* what) {
-    const auto version = cuda[what].get<std::string>();
+    const auto version = cuda[what].text();
     return version.empty() ? std::string("none") : version;
   };
   const std::string release = or_none("driver_release");
@@ -160,8 +160,8 @@ std::string shown_cuda(const Json& cuda) {
 }
 
 void print_text(const Json& info) {
-  fmt::print("ringlet {}, commit {}, built with {}\n", info["version"].get<std::string>(),
-             info["commit"].get<std::string>(), info["compiler"].get<std::string>());
+  fmt::print("ringlet {}, commit {}, built with {}\n", info["version"].text(),
+             info["commit"].text(), info["compiler"].text());
   bool cuda = false;
   for (const Json& device : info["devices"]) {
     cuda = cuda || device.contains("model");
@@ -171,24 +171,18 @@ void print_text(const Json& info) {
   fmt::print("CUDA       {}\n", shown_cuda(info["cuda"]));
   for (const Json& link : info["links"]) fmt::print("link       {}\n", shown_link(link));
   const Json& processor = info["processor"];
-  fmt::print("processor  {} x {}\n", processor["count"].get<int>(),
-             processor["name"].get<std::string>());
-  fmt::print("features   {}\n", joined(processor["features"], " "));
-  fmt::print("kernels    {}\n", info["kernels"].get<std::string>());
-  Json precisions = Json::array();
-  for (const auto& [name, means] : info["matmul_precision"].items())
-    precisions.push_back(name + " " + means.get<std::string>());
-  fmt::print("matmul     {}\n", joined(precisions, ", "));
+  fmt::print("processor  {} x {}\n", processor["count"].get<int>(), processor["name"].text());
+  fmt::print("features   {}\n",
+             fmt::join(processor["features"].get<std::vector<std::string>>(), " "));
+  fmt::print("kernels    {}\n", info["kernels"].text());
+  fmt::print("matmul     {}\n", listed(info["matmul_precision"]));
   fmt::print("memory     {:.1f} GiB\n", info["memory_bytes"].get<double>() / kGibibyte);
   const auto kib = [&](const char* memory) {
     return info["page_bytes"][memory].get<std::int64_t>() >> 10;
   };
   fmt::print("pages      {} KiB, {} KiB of memory that ranks share\n", kib("private"),
              kib("shared"));
-  Json names = Json::array();
-  for (const auto& [name, version] : info["libraries"].items())
-    names.push_back(name + " " + version.get<std::string>());
-  fmt::print("libraries  {}\n", joined(names, ", "));
+  fmt::print("libraries  {}\n", listed(info["libraries"]));
 }
 
 }  // namespace

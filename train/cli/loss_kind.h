@@ -13,7 +13,7 @@
 
 namespace ringlet::cli {
 
-class Command;
+struct Command;
 
 /// Options of losses that have them; unset: the loss's default.
 struct LossOptions {

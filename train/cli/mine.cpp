@@ -8,10 +8,9 @@
 
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/inputs.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/search_options.h"
-#include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/csv.h"
 #include "ringlet/train/evaluators/search/hard_negatives.h"
 
@@ -26,22 +25,28 @@ enum class OutputFormat { triplet, n_tuple, labeled_pair };
 inline constexpr EnumNames<OutputFormat, 3> kOutputFormats{"output format",
                                                            {"triplet", "n-tuple", "labeled-pair"}};
 
-struct MinedFormat {
+struct MineCommand {
+  SearchOptions search;
+  std::string data, corpus;  // without a corpus: the positives
+  train::ReadOptions read{.needs_texts = true, .score_scale = train::kAnyScale};  // none is taken
+  train::MiningOptions mining;
   OutputFormat format = OutputFormat::triplet;
   bool scores = false;  // a last column with the similarities; in pairs it replaces the label
+  std::filesystem::path output;
 };
 
 using train::MinedAnchor;
 
 /// Columns that `ringlet train` reads.
-std::vector<std::string> columns_of(const MinedFormat& format, std::int64_t num_negatives) {
-  if (format.format == OutputFormat::labeled_pair)
-    return {"sentence1", "sentence2", format.scores ? "score" : "label"};
+std::vector<std::string> columns_of(const MineCommand& options) {
+  if (options.format == OutputFormat::labeled_pair)
+    return {"sentence1", "sentence2", options.scores ? "score" : "label"};
   std::vector<std::string> columns{"anchor", "positive"};
-  if (format.format == OutputFormat::triplet) columns.emplace_back("negative");
-  if (format.format == OutputFormat::n_tuple)
-    for (std::int64_t i = 1; i <= num_negatives; ++i) columns.push_back(str("negative_", i));
-  if (format.scores) columns.emplace_back("scores");
+  if (options.format == OutputFormat::triplet) columns.emplace_back("negative");
+  if (options.format == OutputFormat::n_tuple)
+    for (std::int64_t i = 1; i <= options.mining.num_negatives; ++i)
+      columns.push_back(str("negative_", i));
+  if (options.scores) columns.emplace_back("scores");
   return columns;
 }
 
@@ -52,21 +57,6 @@ void print_scores(const char* name, std::vector<float> scores) {
   fmt::print("{:<10} {:>12} {:>9.4f} {:>9.4f} {:>9.4f} {:>9.4f}\n", name,
              fmt::group_digits(std::ssize(scores)), sum / static_cast<double>(scores.size()),
              scores.front(), scores[scores.size() / 2], scores.back());
-}
-
-/// InputError for more columns than `ringlet train` reads.
-void check_format(const MinedFormat& format, std::int64_t num_negatives) {
-  constexpr auto kMost = static_cast<std::int64_t>(train::kMaxColumns) - 2;
-  if (format.format == OutputFormat::n_tuple && num_negatives > kMost)
-    fail_input("--output-format n-tuple: expected --num-negatives of at most ", kMost, ", found ",
-               num_negatives);
-}
-
-/// InputError for scores of pairs that are distances: `ringlet train` takes scores as cosines.
-void check_scores(const MinedFormat& format, train::Similarity similarity) {
-  if (format.format == OutputFormat::labeled_pair && format.scores && !is_product(similarity))
-    fail_input("--output-scores: expected the similarity cosine or dot with labeled-pair, found ",
-               train::kSimilarities(similarity));
 }
 
 /// Prints the scores, the candidates that options left out, and the anchors with fewer negatives
@@ -103,20 +93,11 @@ void print_mined(const std::vector<MinedAnchor>& found, const train::MiningTexts
                fmt::group_digits(std::ssize(found)));
 }
 
-struct MineCommand {
-  SearchOptions search;
-  std::string data, corpus;  // without a corpus: the positives
-  train::ReadOptions read{.needs_texts = true, .score_scale = train::kAnyScale};  // none is taken
-  train::MiningOptions mining;
-  MinedFormat format;
-  std::filesystem::path output;
-};
-
 /// Passes each row of an anchor to `add`.
 template <class Add>
 void add_rows(const MineCommand& options, const train::MiningTexts& texts, std::size_t anchor,
               const MinedAnchor& found, const Add& add) {
-  const bool scores = options.format.scores;
+  const bool scores = options.scores;
   const auto document = [&](std::int64_t row) -> const std::string& {
     return texts.corpus[static_cast<std::size_t>(row)];
   };
@@ -134,7 +115,7 @@ void add_rows(const MineCommand& options, const train::MiningTexts& texts, std::
     if (scores) row.push_back(similarities);
     add(row);
   };
-  const OutputFormat format = options.format.format;
+  const OutputFormat format = options.format;
   for (std::size_t i = 0; i < found.positive_scores.size(); ++i) {
     if (format == OutputFormat::labeled_pair)
       pair(texts.positives[anchor][i], 1, found.positive_scores[i]);
@@ -176,7 +157,9 @@ void mine(const MineCommand& options, const comm::Group& world) {
   const bool first = world.rank() == 0;
   const models::SentenceEncoder model = open_model(options.search.model, first);
   const train::Similarity similarity = train::own_similarity(model);
-  check_scores(options.format, similarity);
+  if (options.format == OutputFormat::labeled_pair && options.scores && !is_product(similarity))
+    fail_input("--output-scores: expected the similarity cosine or dot with labeled-pair, found ",
+               train::kSimilarities(similarity));  // `ringlet train` takes scores as cosines
   const BlockEmbedder embedder(options.search, model, world);
   if (first) print_reports(reports);
   train::HardNegativeMiner miner(texts, embedder.queries(texts.anchors).to(model.device()),
@@ -185,7 +168,7 @@ void mine(const MineCommand& options, const comm::Group& world) {
   const std::vector<train::MinedAnchor> found = miner.finish();
   if (!first) return;
   const std::int64_t num_negatives = options.mining.num_negatives;
-  train::RowWriter rows(options.output, columns_of(options.format, num_negatives));
+  train::RowWriter rows(options.output, columns_of(options));
   std::int64_t written = 0;
   for (std::size_t anchor = 0; anchor < found.size(); ++anchor)
     add_rows(options, texts, anchor, found[anchor], [&](const Json& row) {
@@ -194,7 +177,7 @@ void mine(const MineCommand& options, const comm::Group& world) {
     });
   if (written == 0)
     fail_input("--data ", options.data, ": expected an anchor with ",
-               options.format.format == OutputFormat::n_tuple ? num_negatives : 1,
+               options.format == OutputFormat::n_tuple ? num_negatives : 1,
                " or more negatives within --corpus and the limits of scores, found none");
   rows.commit();
   print_mined(found, texts, miner.skipped(), num_negatives);
@@ -235,24 +218,25 @@ void add_mine(Command& program) {
               "More texts to choose from, besides the positives: a text file, a line each, "
               "or columns id and text of a .csv, .tsv or .jsonl file");
   add_mining_options(command, options->mining);
-  command.add("--output-format", options->format.format, kOutputFormats,
+  command.add("--output-format", options->format, kOutputFormats,
               "triplet: a row for each negative; n-tuple: one with all negatives of an anchor; "
               "labeled-pair: pairs with the label 1 or 0");
-  command.add("--output-scores", options->format.scores,
+  command.add("--output-scores", options->scores,
               "Adds the similarities; to pairs instead of the label");
   command.add("--output", options->output, "FILE.jsonl or FILE.csv").required = true;
   command.run = [options] {
     train::RowWriter::is_csv(options->output);  // or it is refused
-    check_format(options->format, options->mining.num_negatives);
-    comm::run_from_env(
-        [&](const comm::Group& world) {
-          check_search_options(options->search);
-          if (world.rank() == 0)
-            check_output_file("--output", options->output,
-                              {{"--data", options->data}, {"--corpus", options->corpus}});
-          mine(*options, world);
-        },
-        launched_options(options->search.timeout));
+    constexpr auto kMost = static_cast<std::int64_t>(train::kMaxColumns) - 2;
+    if (options->format == OutputFormat::n_tuple && options->mining.num_negatives > kMost)
+      fail_input("--output-format n-tuple: expected --num-negatives of at most ", kMost, ", found ",
+                 options->mining.num_negatives);
+    run_launched(options->search.timeout, [&](const comm::Group& world) {
+      check_search_options(options->search);
+      if (world.rank() == 0)
+        check_output_file("--output", options->output,
+                          {{"--data", options->data}, {"--corpus", options->corpus}});
+      mine(*options, world);
+    });
   };
 }
 

@@ -11,7 +11,7 @@
 
 namespace ringlet::cli {
 
-class Command;
+struct Command;
 
 struct ModelOptions {
   std::string model;

@@ -7,10 +7,9 @@
 
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/inputs.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/read_options.h"
-#include "ringlet/train/cli/texts.h"
 #include "ringlet/train/evaluators/encode_together.h"
 #include "ringlet/train/evaluators/pca.h"
 
@@ -115,12 +114,10 @@ void add_reduce(Command& program) {
               "Print one JSON object: texts, from, dimension, variance_kept");
   add_timeout(command, options->timeout);
   command.run = [options] {
-    comm::run_from_env(
-        [&](const comm::Group& world) {
-          if (world.rank() == 0) check_new_folder("--output", options->output);
-          reduce(*options, world);
-        },
-        launched_options(options->timeout));
+    run_launched(options->timeout, [&](const comm::Group& world) {
+      if (world.rank() == 0) check_new_folder("--output", options->output);
+      reduce(*options, world);
+    });
   };
 }
 

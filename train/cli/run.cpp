@@ -16,6 +16,7 @@
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/threads/processors.h"
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/exit_code.h"
 
 namespace ringlet::cli {
 namespace {
@@ -24,22 +25,14 @@ constexpr int kUsualPort = 29500;
 constexpr int kMostPerNode = 4096;  // and nodes
 
 struct RunOptions {
-  std::vector<std::string> program;
+  comm::LauncherOptions launch{.command = {}, .node_rank = -1, .master_addr = ""};
   std::string nproc_per_node = "1";
   std::string nnodes = "1";
-  int node_rank = -1;
-  std::string master_addr;
-  int master_port = 0;
   std::string rdzv_endpoint;
-  std::string rdzv_id = "none";
   std::string rdzv_backend;
-  int max_restarts = 0;
-  int min_ranks = 0;
-  std::filesystem::path log_dir;
   std::string tee;
   bool standalone = false;
   double grace = 30;
-  bool no_pin = false;
   bool no_python = false;
 };
 
@@ -91,10 +84,7 @@ std::vector<comm::Streams> streams(const std::string& text, int ranks) {
     std::fill(all.begin(), all.end(), parse(text));
     return all;
   }
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+  for (const std::string& item : split(text)) {
     const std::size_t colon = std::min(item.find(':'), item.size());
     const int rank = to_number(item.substr(0, colon));
     if (rank < 0 || rank >= ranks)
@@ -116,9 +106,9 @@ void set_endpoint(const std::string& endpoint, comm::LauncherOptions& launch) {
     fail_input("--rdzv-endpoint ", endpoint, ": expected HOST:PORT");
 }
 
+/// Completes and checks them.
 comm::LauncherOptions launcher_options(const RunOptions& options) {
-  comm::LauncherOptions launch;
-  launch.command = options.program;
+  comm::LauncherOptions launch = options.launch;
   if (launch.command.empty())
     fail_input("expected a program to run: ringlet run … PROGRAM ARGUMENTS");
   launch.nproc_per_node = ranks_per_node(options.nproc_per_node);
@@ -126,59 +116,37 @@ comm::LauncherOptions launcher_options(const RunOptions& options) {
   if (const int ranks = launch.nnodes * launch.nproc_per_node; ranks > comm::kMostRanks)
     fail_input("--nnodes ", launch.nnodes, ": expected at most ", comm::kMostRanks,
                " ranks, found ", ranks);
-  if (options.standalone && launch.nnodes > 1)
-    fail_input("--standalone is for one node, not --nnodes ", launch.nnodes);
-  if (options.node_rank >= launch.nnodes)
-    fail_input("--node-rank ", options.node_rank, ": expected less than --nnodes ", launch.nnodes);
-  launch.node_rank = std::max(options.node_rank, 0);
-  launch.master_port = options.master_port;
-  if (!options.master_addr.empty()) launch.master_addr = options.master_addr;
+  if (launch.node_rank >= launch.nnodes)
+    fail_input("--node-rank ", launch.node_rank, ": expected less than --nnodes ", launch.nnodes);
+  if (launch.nnodes > 1) {
+    if (options.standalone)
+      fail_input("--standalone is for one node, not --nnodes ", launch.nnodes);
+    if (launch.master_addr.empty() && options.rdzv_endpoint.empty())
+      fail_input("--nnodes ", launch.nnodes,
+                 ": expected --master-addr or --rdzv-endpoint, the address of node 0");
+    if (launch.node_rank < 0)
+      fail_input("--nnodes ", launch.nnodes, ": expected --node-rank, from 0 to ",
+                 launch.nnodes - 1);
+    if (launch.max_restarts > 0)
+      fail_input("--max-restarts ", launch.max_restarts,
+                 ": restarts are for one host, not --nnodes ", launch.nnodes);
+  }
   if (!options.rdzv_endpoint.empty() && !options.standalone)
     set_endpoint(options.rdzv_endpoint, launch);
-  if (launch.nnodes > 1 && options.master_addr.empty() && options.rdzv_endpoint.empty())
-    fail_input("--nnodes ", launch.nnodes,
-               ": expected --master-addr or --rdzv-endpoint, the "
-               "address of node 0");
-  if (launch.nnodes > 1 && options.node_rank < 0)
-    fail_input("--nnodes ", launch.nnodes, ": expected --node-rank, from 0 to ", launch.nnodes - 1);
-  if (launch.nnodes > 1 && options.max_restarts > 0)
-    fail_input("--max-restarts ", options.max_restarts,
-               ": restarts are for one host, not --nnodes ", launch.nnodes);
   if (launch.nnodes > 1 && launch.master_port == 0) launch.master_port = kUsualPort;
-  launch.run_id = options.rdzv_id;
-  launch.max_restarts = options.max_restarts;
-  if (options.min_ranks > launch.nproc_per_node)
-    fail_input("--min-ranks ", options.min_ranks, ": expected at most --nproc-per-node ",
+  if (launch.master_addr.empty()) launch.master_addr = comm::LauncherOptions().master_addr;
+  launch.node_rank = std::max(launch.node_rank, 0);
+  if (launch.min_ranks > launch.nproc_per_node)
+    fail_input("--min-ranks ", launch.min_ranks, ": expected at most --nproc-per-node ",
                launch.nproc_per_node);
-  launch.min_ranks = options.min_ranks;
-  launch.log_dir = options.log_dir;
   launch.tee = streams(options.tee, launch.nproc_per_node);
   launch.grace = std::chrono::milliseconds(static_cast<long>(options.grace * 1000));
-  launch.pin = !options.no_pin;
   return launch;
-}
-
-/// Cuts the program off: what follows the options, with or without a "--" before it. Otherwise the
-/// program's own options would be taken for this command's.
-std::vector<std::string> take_program(const Command& command, int& argc, char** argv) {
-  int at = 2;
-  for (; at < argc && argv[at][0] == '-' && argv[at] != std::string("--"); ++at) {
-    const std::string text = argv[at];
-    const Option* const option = command.find(text.substr(0, text.find('=')));
-    const bool value_follows =
-        option != nullptr && !option->type.empty() && text.find('=') == text.npos;
-    if (value_follows) ++at;
-  }
-  const int end = std::min(at, argc);
-  if (at < argc && argv[at] == std::string("--")) ++at;
-  std::vector<std::string> program(argv + std::min(at, argc), argv + argc);
-  argc = end;
-  return program;
 }
 
 }  // namespace
 
-void add_run(Command& program, int& argc, char** argv) {
+void add_run(Command& program) {
   Command& command =
       program.add_command("run", "Start a program on many ranks: ringlet run [options] PROGRAM …");
   const auto options = std::make_shared<RunOptions>();
@@ -191,24 +159,24 @@ void add_run(Command& program, int& argc, char** argv) {
   command.add("-n,--nproc-per-node,--nproc_per_node", options->nproc_per_node,
               "Ranks on this host: a number, cpu, gpu or auto");
   add("--nnodes", options->nnodes, "Hosts; start this command on each of them, with as many ranks");
-  add("--node-rank", options->node_rank, Range{0, 1 << 20},
+  add("--node-rank", options->launch.node_rank, Range{0, 1 << 20},
       "Which of them this is; on the first, rank 0 keeps the store");
-  add("--master-addr", options->master_addr, "The address of node 0");
-  add("--master-port", options->master_port, Range{1, 65535},
+  add("--master-addr", options->launch.master_addr, "The address of node 0");
+  add("--master-port", options->launch.master_port, Range{1, 65535},
       "The store's port; a free one, or 29500 for several nodes");
   add("--rdzv-endpoint", options->rdzv_endpoint,
       "HOST:PORT, in place of --master-addr and --master-port")
       .excludes = {"--master-addr", "--master-port"};
-  add("--rdzv-id", options->rdzv_id, "The job's name, for TORCHELASTIC_RUN_ID");
+  add("--rdzv-id", options->launch.run_id, "The job's name, for TORCHELASTIC_RUN_ID");
   add("--rdzv-backend", options->rdzv_backend, OneOf{{"c10d", "static"}},
       "torchrun's; the store is ringlet's with either");
-  add("--max-restarts", options->max_restarts, Range{0, comm::kMostRestarts},
+  add("--max-restarts", options->launch.max_restarts, Range{0, comm::kMostRestarts},
       "How often all ranks start again after a failure, on one host");
-  add("--min-ranks", options->min_ranks, Range{1, kMostPerNode},
+  add("--min-ranks", options->launch.min_ranks, Range{1, kMostPerNode},
       "Go on without killed ranks if at least so many are left; `ringlet train` takes them up "
       "again")
       .needs = "--max-restarts";
-  add("--log-dir", options->log_dir,
+  add("--log-dir", options->launch.log_dir,
       "Write what ranks print to DIR/attempt_A/rank_R/stdout.log, stderr.log");
   add("--tee", options->tee,
       "Of that, what goes to the screen, too: 1 standard output, 2 standard error, 3 both; or "
@@ -219,14 +187,14 @@ void add_run(Command& program, int& argc, char** argv) {
   add("--grace", options->grace, Range{0.0, comm::seconds_of(comm::kLongestGrace)},
       "Seconds between a signal to this command, which the ranks get, too, and SIGKILL; after a "
       "failure at most 5");
-  add("--no-pin", options->no_pin,
+  add("--no-pin", options->launch.pin,
       "Let ranks run on any processor; otherwise each has its own where they suffice");
+  command.add("PROGRAM", options->launch.command,
+              "The program and its arguments, perhaps behind --");
   command.run = [options] {
     const int code = comm::run_launcher(launcher_options(*options), std::cout, std::cerr).code;
     if (code != 0) throw Exit{code};
   };
-  if (argc > 1 && argv[1] == std::string("run"))
-    options->program = take_program(command, argc, argv);
 }
 
 }  // namespace ringlet::cli

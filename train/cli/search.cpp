@@ -5,10 +5,9 @@
 
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/inputs.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/cli/search_options.h"
-#include "ringlet/train/cli/texts.h"
 #include "ringlet/train/data/csv.h"
 #include "ringlet/train/evaluators/search/similarity.h"
 
@@ -91,15 +90,13 @@ void add_search(Command& program) {
     if (!options->output.empty()) train::RowWriter::is_csv(options->output);  // or it is refused
     if (options->queries == "-" && options->corpus == "-")
       fail_input("--corpus -: --queries reads standard input");
-    comm::run_from_env(
-        [&](const comm::Group& world) {
-          check_search_options(options->search);
-          if (world.rank() == 0 && !options->output.empty())
-            check_output_file("--output", options->output,
-                              {{"--queries", options->queries}, {"--corpus", options->corpus}});
-          search(*options, world);
-        },
-        launched_options(options->search.timeout));
+    run_launched(options->search.timeout, [&](const comm::Group& world) {
+      check_search_options(options->search);
+      if (world.rank() == 0 && !options->output.empty())
+        check_output_file("--output", options->output,
+                          {{"--queries", options->queries}, {"--corpus", options->corpus}});
+      search(*options, world);
+    });
   };
 }
 

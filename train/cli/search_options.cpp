@@ -17,11 +17,11 @@ namespace {
 
 using train::TextRole;
 
-void add_prompt(Command& command, const std::string& texts, std::optional<std::string>& prompt,
-                std::optional<std::string>& name, const std::string& usual) {
-  command.add("--" + texts + "-prompt-name", name,
+void add_prompt(Command& command, const std::string& texts, models::EncodeOptions& how,
+                const std::string& usual) {
+  command.add("--" + texts + "-prompt-name", how.prompt_name,
               "The folder's prompt before each text (" + usual + ", if there is one)");
-  command.add("--" + texts + "-prompt", prompt, "The text itself instead").excludes = {
+  command.add("--" + texts + "-prompt", how.prompt, "The text itself instead").excludes = {
       "--" + texts + "-prompt-name"};
 }
 
@@ -54,9 +54,9 @@ train::EmbeddingCache open_cache(const SearchOptions& options) {
 
 void add_search_options(Command& command, SearchOptions& options) {
   add_model_options(command, options.model, "A Sentence Transformers folder", "--model,MODEL");
-  add_prompt(command, "query", options.query_prompt, options.query_prompt_name, "query");
-  add_prompt(command, "corpus", options.corpus_prompt, options.corpus_prompt_name, "document");
-  command.add("--batch-tokens", options.batch_tokens, Range{1, 1 << 24},
+  add_prompt(command, "query", options.queries, "query");
+  add_prompt(command, "corpus", options.corpus, "document");
+  command.add("--batch-tokens", options.queries.batch_tokens, Range{1, 1 << 24},
               "Tokens of one forward, about");
   command.add("--cache-folder", options.cache_folder,
               "Keeps embeddings: a run that was stopped continues, another one of the same "
@@ -70,20 +70,14 @@ void check_search_options(const SearchOptions& options) {
 
 BlockEmbedder::BlockEmbedder(const SearchOptions& options, const models::SentenceEncoder& model,
                              const comm::Group& world)
-    : model_(model), world_(world), cache_(open_cache(options)) {
-  queries_ = for_role(TextRole::query, model,
-                      {.batch_tokens = options.batch_tokens,
-                       .prompt_name = options.query_prompt_name,
-                       .prompt = options.query_prompt});
-  corpus_ = for_role(TextRole::document, model,
-                     {.batch_tokens = options.batch_tokens,
-                      .prompt_name = options.corpus_prompt_name,
-                      .prompt = options.corpus_prompt});
-  const auto check = [&](const char* name, const models::EncodeOptions& how) {
-    of_option(name, [&] { return model.prompt(how); });  // or it is refused
-  };
-  check("--query-prompt-name", queries_);
-  check("--corpus-prompt-name", corpus_);
+    : model_(model),
+      world_(world),
+      cache_(open_cache(options)),
+      queries_(for_role(TextRole::query, model, options.queries)),
+      corpus_(for_role(TextRole::document, model, options.corpus)) {
+  corpus_.batch_tokens = queries_.batch_tokens;
+  of_option("--query-prompt-name", [&] { return model.prompt(queries_); });  // or it is refused
+  of_option("--corpus-prompt-name", [&] { return model.prompt(corpus_); });
 }
 
 Tensor BlockEmbedder::queries(const std::vector<std::string>& texts) const {

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,15 +11,13 @@
 
 namespace ringlet::cli {
 
-class Command;
+struct Command;
 
 struct SearchOptions {
   ModelOptions model;
-  std::optional<std::string> query_prompt, query_prompt_name;
-  std::optional<std::string> corpus_prompt, corpus_prompt_name;
-  std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
-  std::filesystem::path cache_folder;  // empty: none
-  double timeout = 0;                  // seconds; 0: GroupOptions' own
+  models::EncodeOptions queries, corpus;  // the corpus has the queries' batch_tokens
+  std::filesystem::path cache_folder;     // empty: none
+  double timeout = 0;                     // seconds; 0: GroupOptions' own
 };
 
 /// --model, prompts, --batch-tokens, --cache-folder and --timeout.

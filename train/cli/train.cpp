@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
@@ -18,7 +16,7 @@
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/train_rank.h"
+#include "ringlet/train/cli/train.h"
 
 namespace ringlet::cli {
 namespace {
@@ -56,71 +54,39 @@ std::chrono::seconds patience(const comm::Environment& environment) {
   return std::chrono::seconds(environment.restart_count > 0 ? 30 : 0);
 }
 
-/// The memory limit of a device, until the run ends.
-class MemoryLimit {
- public:
-  MemoryLimit(Device device, std::size_t nbytes)
-      : device_(device), before_(memory_stats(device).limit) {
-    set_memory_limit(device, nbytes);
-  }
-  ~MemoryLimit() { set_memory_limit(device_, before_); }
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-
- private:
-  Device device_;
-  std::size_t before_;
-};
-
-/// The devices of a run's threads.
-std::set<Device> devices_of(const TrainOptions& options, Device device, bool launched) {
-  std::set<Device> devices{device};
-  devices.insert(options.arguments.devices.begin(), options.arguments.devices.end());
-  for (int i = 0; !launched && device.type != DeviceType::cpu && i < options.devices; ++i)
-    devices.insert(device_of_rank(device, i));
-  return devices;
-}
-
 }  // namespace
 
 void train_model(TrainOptions options, const Command& command) {
   options.given = command.given();
-  options.words = command.words();
   options.data.seed = options.arguments.seed;
   const comm::Environment environment = comm::Environment::read();
   const bool launched = environment.world_size > 1;
   const int parts = apply_mesh(options, environment.world_size);
   const train::Strategy strategy = options.arguments.strategy;
+  const Device device = use_device(options.model);
+  options.model.device = str(device);  // of `cuda`, this rank's
+  if (strategy == train::Strategy::dp)
+    for (int i = 0; i < options.devices; ++i)
+      options.arguments.devices.push_back(device_of_rank(device, i));
   // A job that may lose ranks has the bits, and the steps, of all with which it began.
   if (options.arguments.logical_ranks == 0 &&
       options.arguments.mesh.pipe * options.arguments.mesh.tensor == 1 &&
       strategy != train::Strategy::dp && environment.ranks_at_start > 0) {
     options.arguments.logical_ranks = static_cast<std::size_t>(environment.ranks_at_start);
-    options.words.push_back(str("--logical-ranks=", environment.ranks_at_start));
+    options.given.emplace("--logical-ranks", str(environment.ranks_at_start));
   }
-  check(options);
-  check_devices(options, launched);
-  if (options.arguments.redundancy > 0 && !environment.elastic())
-    fail_input("--redundancy ", options.arguments.redundancy,
-               ": needs `ringlet run --min-ranks`, which goes on without ranks that die");
+  check(options, environment);
   std::optional<OutputLock> lock;
   const bool first = environment.rank == 0 && !environment.joins;
   if (first) lock.emplace(options.arguments.output_dir, patience(environment));
   if (options.replay_to == 0) check_output(options, environment);
   if (!launched) share_processors(options, options.devices);
-  const Device device = use_device(options.model);
-  if (strategy == train::Strategy::dp)
-    for (int i = 0; i < options.devices; ++i)
-      options.arguments.devices.push_back(device_of_rank(device, i));
   options.data.readers = environment.world_size;
   TrainPlan plan{options, read_training_data(options.data), {}};
   check_batch(options, plan.data, parts);
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   check_random_weights(plan);
   if (first && !options.resume && !options.replay_to) note_random_weights(options);
-  std::deque<MemoryLimit> limits;
-  for (const Device one : devices_of(options, device, launched))
-    limits.emplace_back(one, options.memory_limit);
   std::optional<KeptTraining> kept;
   if (environment.joins) kept = new_training(plan, {});  // before others wait for this rank
   if (launched)
@@ -163,7 +129,7 @@ void add_train(Command& program) {
   Command& command = program.add_command("train", "Train a sentence encoder");
   const auto options = std::make_shared<TrainOptions>();
   add_train_options(command, *options);
-  command.takes_config = true;
+  command.add_config();
   command.run = [&command, options] { train_model(*options, command); };
 }
 

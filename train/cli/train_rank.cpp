@@ -1,4 +1,4 @@
-#include "ringlet/train/cli/train_rank.h"
+#include "ringlet/train/cli/train.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -15,17 +15,13 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
-#include "ringlet/train/argument_table.h"
 #include "ringlet/train/checkpoint/audit.h"
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
-#include "ringlet/train/cli/train_report.h"
-#include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/data/bytes.h"
 #include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/report/event_file.h"
-#include "ringlet/train/report/model_card.h"
 #include "ringlet/train/report/progress.h"
 #include "ringlet/train/step/timeline_callback.h"
 
@@ -33,6 +29,27 @@ namespace ringlet::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The memory limit of a rank's devices, until it ends.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(const TrainOptions& options) {
+    std::vector<Device> devices = options.arguments.devices;
+    if (devices.empty()) devices.push_back(Device::parse(options.model.device));
+    for (const Device device : devices) {
+      before_.emplace_back(device, memory_stats(device).limit);
+      set_memory_limit(device, options.memory_limit);
+    }
+  }
+  ~MemoryLimit() {
+    for (const auto& [device, limit] : before_) set_memory_limit(device, limit);
+  }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  std::vector<std::pair<Device, std::size_t>> before_;
+};
 
 models::EncoderConfig new_config(const TrainOptions& options, const models::Tokenizer& tokenizer) {
   models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
@@ -52,15 +69,6 @@ models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer
   encoder.modules()->to(device);
   apply(options.model, encoder);
   return encoder;
-}
-
-/// Guessing among n classes costs ln n.
-std::vector<train::Level> guessing_levels(const TrainingData& data) {
-  for (const Source& source : data.sources)
-    if (source.loss->traits & kClassifier)
-      return {{fmt::format("guessing (ln {})", source.dataset->num_labels()),
-               std::log(source.dataset->num_labels())}};
-  return {};
 }
 
 /// "; 2 ranks over shm, direct"
@@ -143,13 +151,6 @@ std::vector<std::string> figures_of(const EvaluationData& data,
   return {data.name + "_pearson" + ending, data.name + "_spearman" + ending};
 }
 
-void add_evaluator(train::Trainer& trainer, const EvaluationData& data,
-                   const models::SentenceEncoder& encoder) {
-  trainer.add_evaluator([encoder, evaluator = data.evaluator](
-                            const auto& at) { return evaluator->evaluate(encoder, at); },
-                        figures_of(data, encoder));
-}
-
 /// The losses of the evaluation data for which a loss is trained.
 void add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
   train::Datasets datasets;
@@ -174,19 +175,13 @@ std::string timeline_title(const train::TrainingArguments& arguments, const comm
 /// The options that repeat the run in another folder.
 std::vector<std::string> replay_options(const TrainOptions& options, const comm::Group& group) {
   std::vector<std::string> words;
-  for (const std::string& word : options.words) {
-    const std::string name = word.substr(0, word.find('='));
-    if (!std::ranges::count(kNotReplayed, name) && name != "--devices") words.push_back(word);
-  }
+  for (const auto& [name, value] : options.given)
+    if (!std::ranges::count(kNotReplayed, name) && name != "--devices")
+      words.push_back(name + '=' + value);
   const auto devices =
       std::max(static_cast<std::size_t>(group.size()), options.arguments.devices.size());
   if (devices > 1) words.push_back(str("--devices=", devices));
   return words;
-}
-
-void print_replay(const train::TrainingResult& result) {
-  fmt::print("step {} replayed; digests took {:.2f} % of the time\n", result.steps,
-             100 * result.audit_seconds / (result.audit_seconds + result.seconds));
 }
 
 std::string wrote_timeline(const TrainOptions& options) {
@@ -266,8 +261,7 @@ void save_trained(const KeptTraining& training, const comm::Group& group,
   training.encoder.save(output / "model",
                         first ? card_text(plan, training.encoder, losses, arguments, result) : "");
   if (losses.classifier) save_head(*losses.classifier, output / "model");
-  if (first)
-    draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
+  if (first) draw_curves(output, plan.data);
   if (group.options().elastic) group.barrier();
 }
 
@@ -285,7 +279,10 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
   add_eval_losses(trainer, plan.data);
   for (EvaluationData& eval : training.plan.data.eval) {
     eval.set_classifier(losses.classifier, arguments.per_device_eval_batch_size);
-    if (eval.evaluator) add_evaluator(trainer, eval, encoder);
+    if (!eval.evaluator) continue;
+    trainer.add_evaluator([&encoder, evaluator = eval.evaluator](
+                              const auto& at) { return evaluator->evaluate(encoder, at); },
+                          figures_of(eval, encoder));
   }
 
   if (options.early_stopping.patience > 0)
@@ -331,7 +328,9 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
     throw;
   }
   if (options.replay_to > 0) {
-    if (audited) print_replay(result);
+    if (audited)
+      fmt::print("step {} replayed; digests took {:.2f} % of the time\n", result.steps,
+                 100 * result.audit_seconds / (result.audit_seconds + result.seconds));
     return;
   }
   if (show && result.steps < trainer.total_steps())
@@ -356,13 +355,14 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
       result.rows == 0  // all were trained before
           ? "none left to train"
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
-      describe(group, existing_device(options.model.device)), output.string(),
+      describe(group, encoder.device()), output.string(),
       arguments.tensorboard ? str(", ", train::kEventFile, "*") : "", wrote_timeline(options));
 }
 
 }  // namespace
 
 void train_rank(TrainPlan plan, const comm::Group& group, std::optional<KeptTraining>& kept) {
+  const MemoryLimit limit(plan.options);
   const bool goes_on = kept.has_value();
   KeptTraining training = begin_training(std::move(plan), group, kept);
   try {
@@ -371,27 +371,6 @@ void train_rank(TrainPlan plan, const comm::Group& group, std::optional<KeptTrai
     kept = std::move(training);
     throw;
   }
-}
-
-std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& encoder,
-                      const Losses& losses, const train::TrainingArguments& arguments,
-                      const train::TrainingResult& result) {
-  train::ModelCard card;
-  if (!from_scratch(plan.options)) card.base_model = plan.options.model.model;
-  const std::vector<std::string> trained = train::short_names(plan.data.datasets());
-  for (std::size_t i = 0; i < trained.size(); ++i)
-    card.train_datasets.push_back({plan.data.sources[i].dataset, trained[i], losses.kinds[i]});
-  for (const EvaluationData& eval : plan.data.eval) {
-    if (eval.evaluator) card.evaluators.push_back({eval.evaluator->kind(), eval.name});
-    if (!eval.dataset) continue;
-    card.eval_datasets.push_back(
-        {eval.dataset, eval.name, eval.source ? losses.kinds[*eval.source] : ""});
-  }
-  card.metrics = arguments.output_dir / train::kMetrics;
-  if (arguments.load_best_model_at_end && result.best) card.step = result.best->step;
-  card.arguments = argument_texts(arguments);
-  card.changed_arguments = changed_arguments(arguments);
-  return train::model_card(card, encoder);
 }
 
 }  // namespace ringlet::cli

@@ -10,7 +10,7 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/train/cli/command.h"
-#include "ringlet/train/cli/texts.h"
+#include "ringlet/train/cli/inputs.h"
 #include "ringlet/train/data/rows.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/evaluators/encode_together.h"
@@ -26,58 +26,53 @@ constexpr double kSyntheticScale = 5;
 
 int classes_of(const Source& source) { return std::max(2, source.dataset->num_labels()); }
 
-/// Reads files that share options. Each file may lack what an option names, not all of them.
-class FileReader {
+/// The options of files that share them. Each file may lack what an option names, not all of them.
+class SharedOptions {
  public:
-  explicit FileReader(const DataOptions& options)
-      : columns_(options.columns),
+  explicit SharedOptions(const DataOptions& options)
+      : split("--split", options.split),
+        eval_split("--eval-split", options.eval_split),
+        columns_(options.columns),
         nowhere_(train::parse_renames(options.columns)),
-        split_("--split", options.per_file.split),
-        eval_split_("--eval-split", options.per_file.eval_split),
-        scale_("--score-scale", options.per_file.score_scale) {}
+        scale_("--score-scale", options.score_scale) {}
 
-  TextDataset read(const std::string& file, int num_labels) {
-    TextDataset data = read(file, {.num_labels = num_labels, .split = split(split_, file)});
-    if (!data.report().split.empty()) split_.use(file);
-    return data;
+  train::ReadOptions of(const std::string& file, PerFile& splits) {
+    missing_.clear();
+    train::ReadOptions options{.columns = columns_, .missing_columns = &missing_};
+    if (const auto* split = splits.find(file)) options.split = {split->value, split->file.empty()};
+    if (const auto* scale = scale_.find(file))
+      options.score_scale = parse_number<double>(scale->value);
+    return options;
   }
-  TextDataset read_eval(const std::string& file) { return read(file, {.split = eval_split(file)}); }
-  train::SplitChoice eval_split(const std::string& file) const { return split(eval_split_, file); }
-  void use_eval_split(const std::string& file) { eval_split_.use(file); }
-
+  /// After the file was read with these. `data`: null without columns of sentences.
+  void note_used(const std::string& file, PerFile& splits, const train::FileReport& report,
+                 const TextDataset* data) {
+    if (!report.split.empty()) splits.find(file)->used = true;
+    if (data == nullptr) return;
+    std::erase_if(nowhere_,
+                  [&](const auto& rename) { return !std::ranges::count(missing_, rename); });
+    auto* const scale = scale_.find(file);
+    if (scale && data->target() == Target::score) scale->used = true;
+  }
   void check_used() const {
     if (!nowhere_.empty())
       fail_input("--columns: no file has a column ", quote(nowhere_[0].first), " to use as ",
                  quote(nowhere_[0].second));
-    split_.check_used("a file of --data with a column 'split'");
-    eval_split_.check_used("a file of --eval with a column 'split'");
+    split.check_used("a file of --data with a column 'split'");
+    eval_split.check_used("a file of --eval with a column 'split'");
     scale_.check_used("a file with scores");
   }
 
+  PerFile split, eval_split;
+
  private:
-  static train::SplitChoice split(const PerFile& split, const std::string& file) {
-    return {split.of(file).value_or(""), !split.is_own(file)};
-  }
-
-  TextDataset read(const std::string& file, train::ReadOptions options) {
-    train::Renames missing;
-    options.columns = columns_;
-    options.missing_columns = &missing;
-    if (const auto scale = scale_.of(file)) options.score_scale = parse_number<double>(*scale);
-    TextDataset data = train::read_dataset(file, options);
-    std::erase_if(nowhere_, [&](const auto& rename) {
-      return std::find(missing.begin(), missing.end(), rename) == missing.end();
-    });
-    if (data.target() == Target::score) scale_.use(file);
-    return data;
-  }
-
   std::string columns_;
   train::Renames nowhere_;  // what no file has had yet
-  PerFile split_, eval_split_, scale_;
+  train::Renames missing_;  // what the latest file lacks
+  PerFile scale_;
 };
 
-Source read_source(const std::string& text, const DataOptions& options, FileReader& files) {
+Source read_source(const std::string& text, const DataOptions& options, SharedOptions& shared) {
   std::string file = text;
   const LossKind* loss = options.loss;
   if (const std::size_t colon = text.rfind(':'); colon != text.npos) {
@@ -88,7 +83,10 @@ Source read_source(const std::string& text, const DataOptions& options, FileRead
     if (known) file = text.substr(0, colon);
   }
   read_pipe("--data", file, options.readers);
-  auto dataset = std::make_shared<const TextDataset>(files.read(file, options.num_labels));
+  train::ReadOptions how = shared.of(file, shared.split);
+  how.num_labels = options.num_labels;
+  auto dataset = std::make_shared<const TextDataset>(train::read_dataset(file, how));
+  shared.note_used(file, shared.split, dataset->report(), dataset.get());
   if (!loss) loss = &deduce_loss(*dataset, "--data " + file);
   check_suits(*dataset, *loss, "--data " + file);
   if (options.num_labels == 0 && dataset->num_labels() > kMaxGuessedLabels)
@@ -127,25 +125,22 @@ int classes_of(const std::vector<Source>& sources) {
 }
 
 std::vector<EvaluationData> read_eval(const DataOptions& options, const TrainingData& training,
-                                      FileReader& files) {
+                                      SharedOptions& shared) {
   const auto has_loss = [&](const TextDataset& data) {
     return training.source_like(data).has_value();
   };
-  const auto read = [&](const std::string& file) { return files.read_eval(file); };
   const std::vector<std::string> names = train::short_names(options.eval);
   std::vector<EvaluationData> all;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& file = options.eval[i];
     read_pipe("--eval", file, options.readers);
-    all.push_back(read_evaluation_data({.option = "--eval",
-                                        .file = file,
-                                        .classes = classes_of(training.sources),
-                                        .columns = options.columns,
-                                        .split = files.eval_split(file),
-                                        .read = read,
-                                        .has_loss = has_loss},
-                                       names[i]));
-    if (!all.back().reports.front().split.empty()) files.use_eval_split(file);
+    const EvaluationSource source{.option = "--eval",
+                                  .file = file,
+                                  .read = shared.of(file, shared.eval_split),
+                                  .classes = classes_of(training.sources),
+                                  .has_loss = has_loss};
+    const EvaluationData& data = all.emplace_back(read_evaluation_data(source, names[i]));
+    shared.note_used(file, shared.eval_split, data.reports.front(), data.dataset.get());
   }
   return all;
 }
@@ -188,11 +183,11 @@ std::optional<std::size_t> TrainingData::source_like(const TextDataset& dataset)
 TrainingData read_training_data(const DataOptions& options) {
   TrainingData data;
   if (options.data.empty()) data = synthetic_data(options.seed);
-  FileReader files(options);
+  SharedOptions shared(options);
   for (const std::string& text : options.data)
-    data.sources.push_back(read_source(text, options, files));
-  if (!options.eval.empty()) data.eval = read_eval(options, data, files);
-  files.check_used();
+    data.sources.push_back(read_source(text, options, shared));
+  if (!options.eval.empty()) data.eval = read_eval(options, data, shared);
+  shared.check_used();
   for (EvaluationData& eval : data.eval)
     if (eval.dataset) eval.source = data.source_like(*eval.dataset);
   std::vector<const LossKind*> losses;

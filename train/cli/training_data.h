@@ -9,8 +9,8 @@
 #include "ringlet/models/losses/losses.h"
 #include "ringlet/models/sentence_encoder.h"
 #include "ringlet/train/cli/evaluation_data.h"
+#include "ringlet/train/cli/inputs.h"
 #include "ringlet/train/cli/loss_kind.h"
-#include "ringlet/train/cli/read_options.h"
 #include "ringlet/train/data/loader.h"
 #include "ringlet/train/data/readers.h"
 
@@ -26,9 +26,9 @@ struct DataOptions {
   std::string teacher;            // a folder, for mse
   std::vector<std::string> eval;  // see read_evaluation_data
   std::string columns;            // renames, "premise=sentence1,…", each of some file's column
-  PerFileOptions per_file;        // splits and scales
-  int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
-  int readers = 1;                // ranks that read each file
+  std::vector<std::string> split, eval_split, score_scale;  // VALUE, or FILE=VALUE; see PerFile
+  int num_labels = 0;  // classes allowed; 0: as many as there are, to kMaxGuessedLabels
+  int readers = 1;     // ranks that read each file
   std::uint64_t seed = 0;
 };
 

@@ -12,7 +12,6 @@
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/cli/evaluation_data.h"
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/cli/trained_head.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/evaluators/encode_together.h"
 #include "ringlet/train/python/bindings.h"
@@ -82,11 +81,7 @@ class Encoder {
   py::dict evaluate(const std::string& file, const std::string& name, const std::string& output) {
     const train::Metrics metrics = locked([&](const models::SentenceEncoder& model) {
       cli::EvaluationData data = cli::read_evaluation_data(
-          {.option = "evaluate",
-           .file = file,
-           .classes = cli::head_labels(folder_),
-           .read = [](const std::string& one) { return train::read_dataset(one, {}); }},
-          name);
+          {.option = "evaluate", .file = file, .classes = cli::head_labels(folder_)}, name);
       if (data.label_accuracy) data.set_classifier(cli::read_head(folder_, model));
       return data.evaluator->evaluate(model, {.output = output});
     });

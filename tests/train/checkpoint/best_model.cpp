@@ -295,7 +295,9 @@ TEST_CASE("early stopping without evaluations, a metric or patience is refused")
   refused(arguments, {.threshold = -1}, "early_stopping_threshold: expected 0 or more, found -1");
   arguments.load_best_model_at_end = false;
   arguments.eval_strategy = EvalStrategy::no;
-  refused(arguments, {}, "early stopping: expected eval strategy steps or epoch, found no");
+  CHECK_THROWS_WITH_AS(Run(arguments, kScores),
+                       "metric_for_best_model: expected eval_strategy steps or epoch, found no",
+                       InputError);
   arguments.metric_for_best_model.clear();
   refused(arguments, {},
           "early stopping: expected metric_for_best_model or load_best_model_at_end");

@@ -28,7 +28,7 @@ class TrainingResult(NamedTuple):
 
 def _options() -> Dict[str, str]:
     """The option that a keyword sets."""
-    names = dict(_BY_OTHER_NAMES, config="config")
+    names = dict(_BY_OTHER_NAMES)
     for option, setting in _ringlet.train_options():
         names[option.replace("-", "_")] = option
         if setting:

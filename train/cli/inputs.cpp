@@ -1,9 +1,14 @@
-#include "ringlet/train/cli/texts.h"
+#include "ringlet/train/cli/inputs.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <array>
 
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/json.h"
 #include "ringlet/models/tokenizer/unicode.h"
+#include "ringlet/train/cli/command.h"
 #include "ringlet/train/data/bytes.h"
 #include "ringlet/train/data/lines.h"
 
@@ -26,6 +31,41 @@ std::string read_all(const std::string& file) {
 }
 
 }  // namespace
+
+void add_read_options(Command& command, train::ReadOptions& options) {
+  command.add("--columns", options.columns, "Renames: NAME_IN_FILE=NAME,...");
+  command.add("--split", options.split.name, "The value in the column split of the rows to read");
+}
+
+void print_reports(const std::vector<train::FileReport>& reports) {
+  for (const train::FileReport& report : reports)
+    if (!report.name.empty()) fmt::print(stderr, "{}\n", train::describe(report));
+}
+
+PerFile::PerFile(std::string option, const std::vector<std::string>& values)
+    : option_(std::move(option)) {
+  for (const std::string& text : values) {
+    const std::size_t equals = text.rfind('=');
+    const std::string file = equals == text.npos ? "" : text.substr(0, equals);
+    if (std::ranges::find(values_, file, &Value::file) != values_.end())
+      fail_input(option_, ' ', shown(text), ": expected one value for ",
+                 file.empty() ? "all files" : shown(file));
+    values_.push_back({file, text.substr(equals + 1)});
+  }
+}
+
+PerFile::Value* PerFile::find(const std::string& file) {
+  auto found = std::ranges::find(values_, file, &Value::file);
+  if (found == values_.end()) found = std::ranges::find(values_, "", &Value::file);
+  return found == values_.end() ? nullptr : &*found;
+}
+
+void PerFile::check_used(const char* files) const {
+  for (const Value& value : values_)
+    if (!value.used)
+      fail_input(option_, ' ', shown(value.file), value.file.empty() ? "" : "=", shown(value.value),
+                 ": expected ", files, ", found none");
+}
 
 std::vector<std::string> read_texts(const std::string& input) {
   train::LineReader lines{std::filesystem::path(input)};

@@ -1,4 +1,5 @@
-// Texts that a command embeds, and inputs that can be read only once: pipes and standard input.
+// The files that commands read: their options, texts to embed, and inputs that can be read only
+// once, pipes and standard input.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +7,41 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/core/base/setting.h"
+#include "ringlet/train/data/readers.h"
 #include "ringlet/train/data/retrieval.h"
 
 namespace ringlet::cli {
+
+struct Command;
+
+/// --columns and --split, of a command that reads one file.
+void add_read_options(Command& command, train::ReadOptions& options);
+/// Limits of --score-scale.
+inline constexpr Range kScoreScales{1e-300, 1e300};
+
+/// Prints a line about each file on stderr. Rows that are of no file have none.
+void print_reports(const std::vector<train::FileReport>& reports);
+
+/// An option of a command that reads several files: "VALUE" for all of them, "FILE=VALUE" for one.
+class PerFile {
+ public:
+  struct Value {
+    std::string file, value;  // no file: all
+    bool used = false;        // it has had an effect
+  };
+  /// InputError for two values of one file, and two for all.
+  PerFile(std::string option, const std::vector<std::string>& values);
+
+  /// The file's value, or else that of all; null without either.
+  Value* find(const std::string& file);
+  /// InputError for a value without effect; `files` are those expected: "a file with scores".
+  void check_used(const char* files) const;
+
+ private:
+  std::string option_;
+  std::vector<Value> values_;
+};
 
 /// The lines of a file, plain, gzip or in a ZIP archive; "-" is standard input. Every line is a
 /// text, an empty one too, so that rows keep their places. White space at both ends stays: a prompt

@@ -1,11 +1,17 @@
-// The options of `ringlet train` and their checks.
+// `ringlet train`: its options and their checks, the training on a rank, and its reports.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <filesystem>
 #include <map>
-#include <string>
-
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "ringlet/comm/environment.h"
+#include "ringlet/comm/group.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/train/cli/command.h"
 #include "ringlet/train/cli/model_options.h"
@@ -13,6 +19,8 @@
 #include "ringlet/train/trainer.h"
 
 namespace ringlet::cli {
+
+// ---- options: train_options.cpp ----
 
 struct TrainOptions {
   ModelOptions model;
@@ -38,12 +46,12 @@ struct TrainOptions {
   std::size_t memory_limit = 0;  // bytes of each device; 0: none
   std::string transport = "auto";
   std::string algorithm = "auto";
-  double timeout = 0;                        // seconds; 0: GroupOptions' own
-  std::map<std::string, std::string> given;  // the text of each option that was given
-  std::vector<std::string> words;            // the same, "--lr=0.001" each
+  double timeout = 0;                             // seconds; 0: GroupOptions' own
+  std::multimap<std::string, std::string> given;  // the texts of each option that was given
   std::int64_t replay_to = 0;  // of ringlet audit: ends after this step; the model is not saved
 
   bool is_given(const std::string& option) const { return given.contains(option); }
+  const std::string& text_of(const std::string& option) const { return given.find(option)->second; }
 };
 
 /// --model names an architecture, not a folder: the weights are random.
@@ -52,13 +60,11 @@ bool from_scratch(const TrainOptions& options);
 void add_train_options(Command& command, TrainOptions& options);
 
 /// InputError for everything that can be known to be wrong before a file is read.
-void check(const TrainOptions& options);
+void check(const TrainOptions& options, const comm::Environment& environment);
 /// InputError where --output is not new, or has no checkpoint for --resume. After a launcher's
 /// restart it holds what the attempt before has left, and --resume is set by that. Rank 0 has the
 /// folder's lock.
 void check_output(TrainOptions& options, const comm::Environment& environment);
-/// The same for what several devices cannot do; `launched`: this is one of several ranks.
-void check_devices(const TrainOptions& options, bool launched);
 
 /// Completes the options with what --mesh says of strategy and devices; the number of ranks with
 /// different rows. InputError unless there are `launched` ranks, if a launcher started them.
@@ -79,5 +85,55 @@ struct TrainPlan {
   TrainingData data;
   std::optional<models::Tokenizer> tokenizer;  // of a new model
 };
+
+// ---- the training: train.cpp, train_rank.cpp ----
+
+/// The weights below --output, of a model that is one transformer.
+inline constexpr const char* kWeights = "model/model.safetensors";
+
+/// Options that `ringlet audit` neither records nor obeys.
+inline constexpr std::array<std::string_view, 8> kNotReplayed{
+    "--config",      "--output",      "--resume",       "--timeline",
+    "--no-progress", "--tensorboard", "--memory-limit", "--redundancy"};
+
+/// Trains on all ranks as the options of `command` say.
+void train_model(TrainOptions options, const Command& command);
+
+/// InputError where --memory-limit is less than a new model's weights: they are random, and so
+/// whole on each rank before a strategy shards them.
+void check_random_weights(const TrainPlan& plan);
+
+/// A training in memory: of a world that has ended, or of a rank that joins one.
+struct KeptTraining {
+  TrainPlan plan;
+  models::SentenceEncoder encoder;
+  Losses losses;
+  std::optional<train::Snapshot> snapshot;
+};
+
+/// The training before its first step. All ranks of `group` call it.
+KeptTraining new_training(TrainPlan plan, const comm::Group& group);
+
+/// Trains on this rank; rank 0 shows and writes. After SIGINT or SIGTERM on any rank all save at
+/// the end of the step and throw Interrupted. After an error `kept` has what the next call needs to
+/// go on with other ranks.
+void train_rank(TrainPlan plan, const comm::Group& group, std::optional<KeptTraining>& kept);
+
+// ---- reports: train_report.cpp ----
+
+/// README.md of the saved model. Only rank 0 calls it, which has metrics.jsonl.
+std::string card_text(const TrainPlan& plan, const models::SentenceEncoder& encoder,
+                      const Losses& losses, const train::TrainingArguments& arguments,
+                      const train::TrainingResult& result);
+
+/// Writes curves.svg: the losses and, where there are any, the scores of evaluations over steps.
+void draw_curves(const std::filesystem::path& output, const TrainingData& data);
+
+/// "an epoch takes 376 steps: 9000 of 9000 rows of nli, 3000 of 3000 of sts"
+std::string epoch_plan(const train::TrainingTask& task);
+
+/// "epoch 2 ended with sts: 33.3 % of nli's 9000 rows were used", counted from 1. Empty if the
+/// epoch used every row.
+std::string epoch_end(const train::TrainingTask& task, std::size_t epoch);
 
 }  // namespace ringlet::cli
