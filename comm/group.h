@@ -1,8 +1,6 @@
 // Group: ranks that work together, as a value. A group of one returns immediately from all calls.
 #pragma once
 
-#include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,30 +10,6 @@
 #include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::comm {
-
-class Queue;
-struct Collective;
-struct GroupState;
-
-/// A collective in flight. Copies refer to the same one. If dropped, it still runs to its end.
-class Work {
- public:
-  Work() = default;
-  /// Returns when the result is there; rethrows errors of any rank. On a device it returns when the
-  /// collective is enqueued; the current stream's later work is ordered after it.
-  void wait() const;
-  /// Whether wait() would return immediately.
-  bool done() const;
-  /// Calls `ended` with the error, or null, when the result is there: on the thread that ran the
-  /// collective, or immediately. It must not throw. One per Work; on a CPU.
-  void when_done(std::function<void(std::exception_ptr)> ended) const;
-
- private:
-  friend class Group;
-  Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective);
-  std::shared_ptr<Queue> queue_;
-  std::shared_ptr<Collective> collective_;  // null: done
-};
 
 /// A rank's part of a sum over logical ranks, at least as many as ranks. The result has the same
 /// bits on any number of ranks.

@@ -42,27 +42,27 @@ Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
   check_tensor(Op::all_reduce, tensor);
   check_reduction(Op::all_reduce, op, tensor.dtype());
   if (size() == 1) return {};
-  return {state_->queue, state_->reduce(state_->plan(Op::all_reduce, tensor, {}, op))};
+  return state_->reduce(state_->plan(Op::all_reduce, tensor, {}, op));
 }
 
 Work Group::broadcast(Tensor tensor, int root) const {
   check_tensor(Op::broadcast, tensor);
   check_root(Op::broadcast, root, size());
   if (size() == 1) return {};
-  return {state_->queue,
-          state_->start(state_->plan(Op::broadcast, tensor, {}, ReduceOp::sum, root))};
+  return state_->start(state_->plan(Op::broadcast, tensor, {}, ReduceOp::sum, root));
 }
 
 void Group::barrier() const {
   if (size() == 1) return;
-  state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8, Device{})));
+  const CallerRuns here;
+  start_barrier().wait();
   const std::lock_guard lock(state_->calls);
   for (const auto& [device, stream] : state_->streams) stream.end->make_wait();
 }
 
 Work Group::start_barrier() const {
   if (size() == 1) return {};
-  return {state_->queue, state_->start(state_->plan(Op::barrier, empty({0}, DType::u8, Device{})))};
+  return state_->start(state_->plan(Op::barrier, empty({0}, DType::u8, Device{})));
 }
 
 }  // namespace ringlet::comm

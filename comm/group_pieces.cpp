@@ -80,7 +80,7 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
   if (size() == 1) return take(output, input, pieces, 0)(), Work();
   auto collective = state_->plan(Op::reduce_scatter, input, pieces, op);
   collective->own = output;
-  return {state_->queue, state_->reduce(std::move(collective))};
+  return state_->reduce(std::move(collective));
 }
 
 Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const {
@@ -94,7 +94,7 @@ Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const 
   auto collective = state_->plan(Op::all_gather, output, pieces);
   collective->before = place_mine;
   collective->tensors = {input};
-  return {state_->queue, state_->start(std::move(collective))};
+  return state_->start(std::move(collective));
 }
 
 std::shared_ptr<Collective> GroupState::plan_rooted(Op op, const Tensor& whole, const Tensor& part,
@@ -118,7 +118,7 @@ Work Group::gather(Tensor output, Tensor input, const Pieces& pieces, int root) 
   auto collective = state_->plan_rooted(Op::gather, output, input, pieces, root);
   collective->writes = at_root;
   if (at_root) collective->before = place(output, pieces, rank(), input);
-  return {state_->queue, state_->start(std::move(collective))};
+  return state_->start(std::move(collective));
 }
 
 Work Group::scatter(Tensor output, Tensor input, const Pieces& pieces, int root) const {
@@ -132,7 +132,7 @@ Work Group::scatter(Tensor output, Tensor input, const Pieces& pieces, int root)
     output.mutable_bytes();
     collective->before = take(output, input, pieces, rank());
   }
-  return {state_->queue, state_->start(std::move(collective))};
+  return state_->start(std::move(collective));
 }
 
 Work Group::all_to_all(Tensor output, Tensor input, const Pieces& pieces) const {
@@ -146,13 +146,13 @@ Work Group::all_to_all(Tensor output, Tensor input, const Pieces& pieces) const 
   auto collective = state_->plan(Op::all_to_all, input, pieces);
   collective->writes = false;
   collective->own = output;
-  return {state_->queue, state_->start(std::move(collective))};
+  return state_->start(std::move(collective));
 }
 
 // ---- layers -------------------------------------------------------------------------------------
 
 // Owners round the sums; the all-gather then sends them in the tensor's dtype.
-std::shared_ptr<Collective> GroupState::all_reduce_wide(const Collective& narrow) {
+Work GroupState::all_reduce_wide(const Collective& narrow) {
   const Tensor &tensor = narrow.buffer, wide = empty({tensor.numel()}, DType::f32, tensor.device());
   const auto sum = plan(Op::reduce_scatter, wide, narrow.pieces, narrow.call.reduce);
   sum->before = [before = narrow.before,
@@ -172,7 +172,7 @@ std::shared_ptr<Collective> GroupState::all_reduce_wide(const Collective& narrow
   return start(spread);
 }
 
-std::shared_ptr<Collective> GroupState::reduce_scatter_wide(const Collective& narrow) {
+Work GroupState::reduce_scatter_wide(const Collective& narrow) {
   const Tensor &input = narrow.buffer, &output = narrow.own,
                wide = empty({input.numel()}, DType::f32, input.device());
   const Piece own = narrow.pieces[static_cast<std::size_t>(member.rank)];
@@ -201,25 +201,17 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
   if (size() == 1) return {};
 
   Tensor flat = empty({numel}, tensors[0].dtype(), tensors[0].device());
-  const auto pack = [flat, tensors]() mutable {
-    std::byte* to = flat.mutable_bytes();
-    for (const Tensor& tensor : tensors) {
-      copy_bytes(tensor.device(), to, tensor.bytes(), tensor.nbytes());
-      to += tensor.nbytes();
-    }
-  };
-  const auto unpack = [flat, tensors] {
+  auto collective = state_->plan(Op::all_reduce, flat, {}, op);
+  collective->before = [flat, tensors] { pack_bytes(announced_bytes(flat), tensors); };
+  collective->after = [flat, tensors] {
     const std::byte* from = flat.bytes();
     for (const Tensor& tensor : tensors) {
       copy_bytes(tensor.device(), announced_bytes(tensor), from, tensor.nbytes());
       from += tensor.nbytes();
     }
   };
-  auto collective = state_->plan(Op::all_reduce, flat, {}, op);
-  collective->before = pack;
-  collective->after = unpack;
   collective->tensors = std::move(tensors);
-  return {state_->queue, state_->reduce(std::move(collective))};
+  return state_->reduce(std::move(collective));
 }
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {
@@ -227,7 +219,8 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const
   const auto ranks = static_cast<std::size_t>(size()), mine = static_cast<std::size_t>(rank());
   Tensor lengths = empty({size()}, DType::i64, Device{});
   lengths.mutable_data<std::int64_t>()[mine] = static_cast<std::int64_t>(bytes.size());
-  state_->run_now(state_->plan(Op::all_gather, lengths, even_pieces(size(), size())));
+  const CallerRuns here;
+  state_->start(state_->plan(Op::all_gather, lengths, even_pieces(size(), size()))).wait();
 
   Pieces pieces(ranks);
   std::int64_t end = 0;
@@ -238,7 +231,7 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const
   Tensor all = empty({end}, DType::u8, Device{});
   if (!bytes.empty())
     std::memcpy(all.mutable_bytes() + pieces[mine].offset, bytes.data(), bytes.size());
-  state_->run_now(state_->plan(Op::all_gather, all, pieces));
+  state_->start(state_->plan(Op::all_gather, all, pieces)).wait();
 
   std::vector<std::string> out;
   const auto* text = reinterpret_cast<const char*>(all.bytes());

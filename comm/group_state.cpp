@@ -73,7 +73,7 @@ std::shared_ptr<Collective> GroupState::plan(const Call& call, Schedule schedule
   return collective;
 }
 
-std::shared_ptr<Collective> GroupState::start(std::shared_ptr<Collective> collective) {
+Work GroupState::start(std::shared_ptr<Collective> collective) {
   const Device device = collective->buffer.device();
   collective->captured = is_capturing();
   RINGLET_CHECK(!collective->captured || !connects_late, "[send] transfers cannot be captured");
@@ -91,27 +91,17 @@ std::shared_ptr<Collective> GroupState::start(std::shared_ptr<Collective> collec
   } else {
     queue->push(collective);
   }
-  return collective;
+  return {queue, std::move(collective)};
 }
 
 // In a ring, ranks send each other partial sums in the tensor's dtype.
-std::shared_ptr<Collective> GroupState::reduce(std::shared_ptr<Collective> collective) {
+Work GroupState::reduce(std::shared_ptr<Collective> collective) {
   const Call& call = collective->call;
   const bool is_half = call.dtype == DType::bf16 || call.dtype == DType::f16;
   const bool rounds = is_half && call.reduce != ReduceOp::max && call.algorithm == Algorithm::ring;
   if (!rounds) return start(std::move(collective));
   return call.op == Op::all_reduce ? all_reduce_wide(*collective)
                                    : reduce_scatter_wide(*collective);
-}
-
-void GroupState::run_now(std::shared_ptr<Collective> collective) {
-  {
-    const std::lock_guard lock(calls);
-    const CallerRuns here;
-    enter(*collective);
-    queue->push(collective);
-  }
-  queue->wait(*collective);
 }
 
 void GroupState::enter(Collective& collective) {

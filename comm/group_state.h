@@ -72,18 +72,16 @@ struct GroupState {
   /// For an op with a whole at the root and a part on each rank. `whole` is unused elsewhere.
   std::shared_ptr<Collective> plan_rooted(Op op, const Tensor& whole, const Tensor& part,
                                           const Pieces& pieces, int root) const;
-  std::shared_ptr<Collective> start(std::shared_ptr<Collective> collective);
+  Work start(std::shared_ptr<Collective> collective);
   /// Starts a reduction; sums of bf16 and f16 in f32 if partial sums would be rounded.
-  std::shared_ptr<Collective> reduce(std::shared_ptr<Collective> collective);
-  /// For a caller that waits: does not wake the group's thread.
-  void run_now(std::shared_ptr<Collective> collective);
+  Work reduce(std::shared_ptr<Collective> collective);
 
   void enter(Collective& collective);
   void run(Collective& collective);
   /// Ends a failed collective: its tensors are released after the work that it has enqueued.
   void abandon(Collective& collective, const std::exception& error);
-  std::shared_ptr<Collective> all_reduce_wide(const Collective& narrow);
-  std::shared_ptr<Collective> reduce_scatter_wide(const Collective& narrow);
+  Work all_reduce_wide(const Collective& narrow);
+  Work reduce_scatter_wide(const Collective& narrow);
   GroupStats stats() const;
 
   struct ReplaysInLine;

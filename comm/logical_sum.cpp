@@ -72,13 +72,7 @@ std::shared_ptr<Collective> GroupState::plan_tree(Op op, const NodeSums& sums,
   collective->nodes = std::move(begins);
   collective->tensors = nodes;
   if (in_place) return collective;
-  collective->before = [buffer, nodes] {
-    std::byte* to = announced_bytes(buffer);
-    for (const Tensor& node : nodes) {
-      copy_bytes(node.device(), to, node.bytes(), node.nbytes());
-      to += node.nbytes();
-    }
-  };
+  collective->before = [buffer, nodes] { pack_bytes(announced_bytes(buffer), nodes); };
   if (op == Op::all_reduce)
     collective->after = [buffer, first] {
       copy_bytes(first.device(), announced_bytes(first), buffer.bytes(), first.nbytes());
@@ -92,7 +86,7 @@ Work Group::all_reduce(const NodeSums& sums) const {
   if (size() == 1) return {};
   if (sums.logical_ranks == size()) return all_reduce(first);
   first.mutable_bytes();
-  return {state_->queue, state_->start(state_->plan_tree(Op::all_reduce, sums))};
+  return state_->start(state_->plan_tree(Op::all_reduce, sums));
 }
 
 Work Group::reduce_scatter(Tensor output, const NodeSums& sums, const Pieces& pieces) const {
@@ -103,7 +97,7 @@ Work Group::reduce_scatter(Tensor output, const NodeSums& sums, const Pieces& pi
   output.mutable_bytes();
   auto collective = state_->plan_tree(Op::reduce_scatter, sums, pieces);
   collective->own = output;
-  return {state_->queue, state_->start(std::move(collective))};
+  return state_->start(std::move(collective));
 }
 
 LogicalSum::LogicalSum(LeafRange block, int leaves) {

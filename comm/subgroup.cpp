@@ -145,7 +145,7 @@ Work Group::transfer(Tensor tensor, int from, int to, int tag) const {
   GroupState& lane = state_->lane(from, to, tag);
   auto collective = lane.plan(Op::send, tensor);
   collective->writes = !sends;
-  return {lane.queue, lane.start(std::move(collective))};
+  return lane.start(std::move(collective));
 }
 
 }  // namespace ringlet::comm

@@ -1,9 +1,12 @@
-// The vocabulary of collectives: their names, the pieces of a buffer, the options of a group.
+// The vocabulary of collectives: their names, the pieces of a buffer, the options of a group, a
+// collective in flight.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +18,10 @@
 namespace ringlet::comm {
 
 class CollectiveObserver;
+class Queue;
+struct Collective;
+struct GroupState;
+
 enum class Op : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -96,6 +103,26 @@ struct GroupOptions {
   /// Set by init_from_env() under `ringlet run --min-ranks`: the world may change. Subgroups do not
   /// have it.
   bool elastic = false;
+};
+
+/// A collective in flight. Copies refer to the same one. If dropped, it still runs to its end.
+class Work {
+ public:
+  Work() = default;
+  /// Returns when the result is there; rethrows errors of any rank. On a device it returns when the
+  /// collective is enqueued; the current stream's later work is ordered after it.
+  void wait() const;
+  /// Whether wait() would return immediately.
+  bool done() const;
+  /// Calls `ended` with the error, or null, when the result is there: on the thread that ran the
+  /// collective, or immediately. It must not throw. One per Work; on a CPU.
+  void when_done(std::function<void(std::exception_ptr)> ended) const;
+
+ private:
+  friend struct GroupState;
+  Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective);
+  std::shared_ptr<Queue> queue_;
+  std::shared_ptr<Collective> collective_;  // null: done
 };
 
 /// For a scope in which this thread waits for each collective right after it starts it: the group's
