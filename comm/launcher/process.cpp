@@ -1,6 +1,5 @@
 #include "ringlet/comm/launcher/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -24,6 +22,7 @@ namespace ringlet::comm {
 namespace {
 
 constexpr int kSweeps = 5000;  // ms, for children that hang in the kernel
+constexpr const char* kChildren = "/proc/thread-self/children";
 
 struct Pipe {
   Socket read;
@@ -143,20 +142,6 @@ void mask_signals(bool all) {
   _exit(1);
 }
 
-/// Kills the children that a thread of this process started or adopted.
-void kill_children_of(const char* thread) {
-  char text[4096];
-  std::snprintf(text, sizeof(text), "/proc/self/task/%s/children", thread);
-  const int list = open(text, O_RDONLY | O_CLOEXEC);
-  const ssize_t n = list < 0 ? 0 : read(list, text, sizeof(text) - 1);
-  if (list >= 0) close(list);
-  text[std::max<ssize_t>(n, 0)] = '\0';
-  char* at = text;
-  // A number that the buffer cuts off is left to the next round.
-  for (char* end = nullptr; (end = std::strchr(at, ' ')) != nullptr; at = end + 1)
-    kill(static_cast<pid_t>(std::strtol(at, nullptr, 10)), SIGKILL);
-}
-
 /// How a child ended, without reaping it; si_pid is 0 while it runs.
 siginfo_t end_status(pid_t child) {
   siginfo_t info{};
@@ -229,22 +214,21 @@ void Process::signal(int number) const { kill(-guard_, number); }
 
 void adopt_orphans() {
   RINGLET_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "[run] subreaper: ", std::strerror(errno));
-  RINGLET_CHECK(access("/proc/thread-self/children", R_OK) == 0,
-                "[run] /proc/thread-self/children: ", std::strerror(errno));
+  RINGLET_CHECK(access(kChildren, R_OK) == 0, "[run] ", kChildren, ": ", std::strerror(errno));
 }
 
+// Killed children's own children become ours: repeats until there are none.
 void kill_children() {
-  // Killed children's own children become ours: repeats until there are none.
   for (int round = 0; round < kSweeps; ++round) {
-    const int threads = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    alignas(dirent64) char entries[4096];
-    for (ssize_t n; (n = getdents64(threads, entries, sizeof(entries))) > 0;)
-      for (ssize_t at = 0; at < n;) {
-        const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
-        kill_children_of(entry->d_name);
-        at += entry->d_reclen;
-      }
-    if (threads >= 0) close(threads);
+    char text[4096];
+    const int list = open(kChildren, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = list < 0 ? 0 : read(list, text, sizeof(text) - 1);
+    if (list >= 0) close(list);
+    text[std::max<ssize_t>(n, 0)] = '\0';
+    char* at = text;
+    // A number that the buffer cuts off is left to the next round.
+    for (char* end = nullptr; (end = std::strchr(at, ' ')) != nullptr; at = end + 1)
+      kill(static_cast<pid_t>(std::strtol(at, nullptr, 10)), SIGKILL);
     pid_t ended = 0;
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) continue;
     if (ended < 0) return;  // there are no children

@@ -55,7 +55,8 @@ class Process {
 /// From now on, grandchildren become children of this process when their parents end. Error if the
 /// kernel does not list the children that kill_children() has to kill.
 void adopt_orphans();
-/// Kills all children of this process, and theirs, until none is left. Allocates nothing.
+/// Kills all children of this process, and theirs, until none is left. Allocates nothing. To be
+/// called by the main thread, which alone may start children and adopts the others.
 void kill_children();
 
 }  // namespace ringlet::comm
