@@ -47,19 +47,18 @@ std::string encode(const StoreMessage& message) {
          message.value;
 }
 
-std::optional<StoreMessage> take_message(std::string& bytes) {
+std::optional<StoreMessage> receive_message(const Socket& socket, Deadline deadline) {
   Header header;
-  if (bytes.size() < sizeof(header)) return std::nullopt;
-  std::memcpy(&header, bytes.data(), sizeof(header));
+  const std::string first = receive_exactly(socket, sizeof(header), deadline);
+  if (first.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, first.data(), sizeof(header));
   RINGLET_CHECK(header.type <= static_cast<std::uint64_t>(StoreVerb::closing),
                 "[store] a message of unknown type ", header.type);
   check_lengths(header.key, header.value);
-  if (bytes.size() < sizeof(header) + header.key + header.value) return std::nullopt;
-  StoreMessage message{static_cast<StoreVerb>(header.type), header.id, header.number,
-                       bytes.substr(sizeof(header), header.key),
-                       bytes.substr(sizeof(header) + header.key, header.value)};
-  bytes.erase(0, sizeof(header) + header.key + header.value);
-  return message;
+  const std::string texts = receive_exactly(socket, header.key + header.value, deadline);
+  if (texts.size() < header.key + header.value) return std::nullopt;
+  return StoreMessage{static_cast<StoreVerb>(header.type), header.id, header.number,
+                      texts.substr(0, header.key), texts.substr(header.key)};
 }
 
 void require_token_beyond_loopback(const std::string& host, const Token& token) {

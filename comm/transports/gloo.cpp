@@ -43,7 +43,7 @@ class GlooWatchdog {
   GlooWatchdog(const GlooWatchdog&) = delete;
   GlooWatchdog& operator=(const GlooWatchdog&) = delete;
 
-  void watch(::gloo::transport::UnboundBuffer* buffer) {
+  void watch(Buffer* buffer) {
     const std::lock_guard lock(mutex_);
     watched_ = buffer;
   }
@@ -51,25 +51,17 @@ class GlooWatchdog {
  private:
   void run() {
     std::unique_lock lock(mutex_);
-    auto publish_at = std::chrono::steady_clock::now() + progress_.interval();
     while (!stop_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
-      if (!store_->raised() && std::chrono::steady_clock::now() >= publish_at) {
-        lock.unlock();
-        publish();
-        publish_at = std::chrono::steady_clock::now() + progress_.interval();
-        lock.lock();
+      lock.unlock();
+      try {
+        progress_.publish_when_due();
+      } catch (const std::exception&) {  // the store has ended: the alarm reports it
       }
+      lock.lock();
       if (!watched_ || !store_->raised()) continue;
       watched_->abortWaitRecv();
       watched_->abortWaitSend();
-    }
-  }
-
-  void publish() const noexcept {
-    try {
-      progress_.publish();
-    } catch (const std::exception&) {  // the store has ended: the alarm reports it
     }
   }
 
@@ -78,7 +70,7 @@ class GlooWatchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
-  ::gloo::transport::UnboundBuffer* watched_ = nullptr;
+  Buffer* watched_ = nullptr;
   std::thread thread_ = start_thread([this] { run(); });
 };
 
