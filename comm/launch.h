@@ -1,4 +1,4 @@
-// Starting ranks from inside a program, and finding those that a launcher started.
+// Starts ranks inside a program, as threads or processes.
 #pragma once
 
 #include <functional>

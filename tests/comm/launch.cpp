@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "ranks.h"
-#include "ringlet/comm/launch_processes.h"
 #include "ringlet/comm/membership.h"
 
 using namespace ringlet;
@@ -69,17 +68,17 @@ TEST_CASE("bad input stays bad input") {
 }
 
 TEST_CASE("a full store does not hide the first failure") {
-  const std::function<void(const Group&)> nothing;
-  const GroupOptions options;
-  const Launch full{nothing, 1, options};
-  for (std::size_t nbytes = std::size_t{64} << 20; nbytes > 0; nbytes /= 2) {
-    try {
-      full.store->set(str(nbytes), std::string(nbytes, '.'));
-    } catch (const Error&) {  // half as many may still fit
+  const auto fill_and_fail = [](const Group& group) {
+    if (group.rank() == 0) return;
+    for (std::size_t nbytes = std::size_t{64} << 20; nbytes > 0; nbytes /= 2) {
+      try {
+        group.store().set(str(nbytes), std::string(nbytes, '.'));
+      } catch (const Error&) {  // half as many may still fit
+      }
     }
-  }
-  full.record(0, "the disk is full", false);
-  CHECK_THROWS_WITH_AS(full.rethrow(), "rank 0: the disk is full", Error);
+    fail("the disk is full");
+  };
+  CHECK_THROWS_WITH_AS(launch(fill_and_fail, 2), "rank 1: the disk is full", Error);
 }
 
 TEST_CASE("ranks that call different collectives say what each of them called") {

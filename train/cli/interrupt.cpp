@@ -18,7 +18,7 @@ std::atomic<int> guards = 0;  // of ranks that are threads each has one
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 
 // A second SIGINT ends the process. SIGTERM and SIGHUP may come twice, to the rank and through its
-// launcher. SIGKILL ends a rank that does not end. launch_processes() passes signals on by
+// launcher. SIGKILL ends a rank that does not end. comm::launch() passes signals on by
 // sigqueue().
 void note(int signal, siginfo_t* info, void*) {
   const Clock::time_point now = Clock::now();
