@@ -17,6 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr auto kUnread = std::chrono::milliseconds(1);      // for threads that have bytes to read
 constexpr auto kExhausted = std::chrono::milliseconds(10);  // without accepts, for descriptors
 
 /// Connections that have proved nothing. They leave descriptors for the ranks' pipes.
@@ -62,7 +63,11 @@ Acceptor::~Acceptor() {
   }
   shutdown(listener_.fd(), SHUT_RDWR);  // wakes the thread that accepts
   thread_.join();
-  while (close_oldest(State::silent) || close_oldest(State::greeted)) continue;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Connection& one : connections_)
+      if (one.state < State::proved) shutdown(one.socket.fd(), SHUT_RDWR);
+  }
   for (Connection& one : connections_) one.thread.join();
 }
 
@@ -81,7 +86,7 @@ void Acceptor::accept_all() {
     if (socket) {
       start(std::move(socket));
     } else if (exhausted) {  // accept() needs a descriptor even if no connection waits
-      close_oldest(State::silent);
+      close_oldest(/*or_greeted=*/false);
       std::this_thread::sleep_for(kExhausted);
     }
   }
@@ -95,10 +100,12 @@ void Acceptor::start(Socket socket) {
   } catch (const std::system_error&) {  // the client tries again
     connections_.pop_back();
   }
-  const std::ptrdiff_t unproved = std::ranges::count_if(
-      connections_, [](const Connection& of) { return of.state < State::proved; });
-  lock.unlock();
-  if (unproved > most_unproved() && !close_oldest(State::silent)) close_oldest(State::greeted);
+  const auto is_unproved = [](const Connection& of) { return of.state < State::proved; };
+  while (std::ranges::count_if(connections_, is_unproved) > most_unproved()) {
+    lock.unlock();
+    if (!close_oldest(/*or_greeted=*/true)) std::this_thread::sleep_for(kUnread);
+    lock.lock();
+  }
 }
 
 void Acceptor::attend(Connection& one) {
@@ -137,12 +144,16 @@ bool Acceptor::advance(Connection& one, State state) {
   return true;
 }
 
-bool Acceptor::close_oldest(State state) {
+bool Acceptor::close_oldest(bool or_greeted) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(connections_, state, &Connection::state);
+  const bool some_silent = std::ranges::count(connections_, State::silent, &Connection::state) > 0;
+  const auto found = std::ranges::find_if(connections_, [&](const Connection& one) {
+    return some_silent ? one.state == State::silent && !wait_for(one.socket, POLLIN, Deadline())
+                       : or_greeted && one.state == State::greeted;
+  });
   if (found == connections_.end()) return false;
-  shutdown(found->socket.fd(), SHUT_RDWR);  // wakes its thread
   found->state = State::closing;
+  shutdown(found->socket.fd(), SHUT_RDWR);  // wakes its thread
   return true;
 }
 
