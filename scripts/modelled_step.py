@@ -28,6 +28,7 @@ GROUPS = {"products, with GELU": "matmul", "AdamW": "adamw", "gradient norm": "s
           "GELU backward": "gelu_backward", "the others": ""}
 # Where the program prints them.
 COLUMNS = {"calls": 1, "launches": 2, "MB touched": 4, "M instructions": 7, "us on an H100": -2, "us on an H200": -1}
+DIGITS = (0, 0, 3, 4, 2, 2)  # printed after the point
 STEP = ["--dtype", "bf16", "--strategy", "none", "--steps", "1", "--rounds", "1", "--profile", "--device", "cuda"]
 
 
@@ -106,8 +107,11 @@ def grouped(ops):
 
 def check(program):
     one, two, three = (step(program, layers, 1, 25, sizes={}) for layers in (1, 2, 3))
+    # f(3) = 2 f(2) - f(1), but for (1 + 2 + 1) / 2 units of the last digit printed. AdamW is one launch for all layers:
+    # its last block is partly full, and its time is not on the line.
     for op, figures in line(one, two, 2).items():
-        if any(abs(x - y) > 0.02 * y + 0.05 for x, y in zip(figures, three[op])):
+        compared = list(zip(figures, three[op], DIGITS))[:4 if op == "adamw" else None]
+        if any(abs(x - y) > 2.01 * 10**-digits for x, y, digits in compared):
             sys.exit(f"{op}: {list(COLUMNS)} of 3 layers: {three[op]}, expected {figures}")
 
 
