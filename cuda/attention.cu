@@ -32,12 +32,13 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
     BiasMemory<float> warps[kWarps];
     ForwardBlockMemory<kHead> block;
   } memory;
-  const std::int64_t place = std::int64_t{blockIdx.x} - (grid.blocks_first ? 0 : grid.warp_blocks);
+  const int block = static_cast<int>(blockIdx.x);
+  const int place = block - (grid.blocks_first ? 0 : grid.warp_blocks);
   if (place >= 0 && place < grid.blocks) {
-    const int lane = static_cast<int>(threadIdx.x) % kLanes;
+    const int sentence = long_sentence_of(args.shape, place, grid.of_blocks);
+    if (sentence < 0) return;
     const AttentionItem item =
-        attention_item(args.shape, static_cast<int>(blockIdx.y), place,
-                       sentence_of(args.shape, place, lane, grid.of_blocks), grid.of_blocks);
+        attention_item(args.shape, static_cast<int>(blockIdx.y), place, sentence, grid.of_blocks);
     if (item.rows == 0 || is_for_warp(item)) return;
     if (threadIdx.x == 0) memory.block.item = item;
     __syncthreads();
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
       attention_forward_tile<kHead>(lane, args, own.item, own.bias);
   };
   with_item(args.shape, memory.warps, by_warp, grid.of_warps,
-            std::int64_t{blockIdx.x} - (grid.blocks_first ? grid.blocks : 0));
+            block - (grid.blocks_first ? grid.blocks : 0));
 }
 
 template <class T>

@@ -9,12 +9,14 @@
 namespace ringlet::cuda {
 namespace {
 
-// Three blocks to a multiprocessor: 12 warps of 168 registers.
 constexpr int kWarps = 4;
+// Blocks to a multiprocessor: three are 12 warps of 168 registers.
+template <int kHead>
+constexpr int kTileBlocks = kHead == 32 ? 4 : 3;
 
 // Half of the blocks have keys, which take longer and so come first; the others have queries.
 template <int kHead>
-__global__ void __launch_bounds__(kWarps* kLanes, 3)
+__global__ void __launch_bounds__(kWarps* kLanes, kTileBlocks<kHead>)
     backward_tiles(const AttentionBackwardArgs args, const AttentionWork work,
                    const SlotRule rule) {
   __shared__ BackwardMemory<float> memory[kWarps];
@@ -58,16 +60,15 @@ template <class S>
 __global__ void __launch_bounds__(kBucketParts* kLanes)
     add_buckets(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ S parts[kBucketParts][kRelativeBuckets];
-  const int bucket = static_cast<int>(threadIdx.x) % kLanes;
-  const int part = static_cast<int>(threadIdx.x) / kLanes;
-  const std::int64_t head = blockIdx.x, heads = args.shape.heads;
+  const int bucket = lane_of_thread();
+  const int part = static_cast<int>(threadIdx.x / kLanes), head = static_cast<int>(blockIdx.x);
   parts[part][bucket] = sum_buckets(static_cast<const S*>(work.buckets),
                                     attention_slots(args.shape), head, bucket, part);
   __syncthreads();
   if (part > 0) return;
   S total = 0;
   for (int i = 0; i < kBucketParts; ++i) total += parts[i][bucket];
-  S& to = static_cast<S*>(args.grad_relative_bias)[bucket * heads + head];
+  S& to = static_cast<S*>(args.grad_relative_bias)[bucket * args.shape.heads + head];
   to = args.beta != 0 ? to + total : total;
 }
 

@@ -18,17 +18,16 @@ template <int kHead>
 __global__ void __launch_bounds__(kTileThreads, 3)
     long_tiles(const AttentionBackwardArgs args, const AttentionWork work, const SlotRule rule) {
   extern __shared__ __align__(128) char shared[];
-  const int thread = static_cast<int>(threadIdx.x), slot = static_cast<int>(blockIdx.x / 2);
+  const int lane = lane_of_thread(), slot = static_cast<int>(blockIdx.x / 2);
+  const int sentence = long_sentence_of(args.shape, slot, rule);
+  if (sentence < 0) return;
   const AttentionItem tile =
-      attention_item(args.shape, static_cast<int>(blockIdx.y), slot,
-                     sentence_of(args.shape, slot, thread % kLanes, rule), rule);
+      attention_item(args.shape, static_cast<int>(blockIdx.y), slot, sentence, rule);
   if (tile.rows == 0 || is_for_warp(tile)) return;
-  AttentionBackwardArgs own = args;
-  own.shape.dropout.key = key_of(args.shape.dropout);  // loaded once
-  own.shape.dropout.key_at = nullptr;
   float* const bias = reinterpret_cast<float*>(shared);
   const LongBackward block{
-      own, tile, shared + kDistances * sizeof(float), bias, thread / kLanes, thread % kLanes};
+      args, tile, shared + kDistances * sizeof(float), bias, static_cast<int>(threadIdx.x / kLanes),
+      lane};
   if (blockIdx.x % 2 == 0) return long_keys<kHead>(block);
   auto* buckets = static_cast<float*>(work.buckets);
   if (buckets) buckets += tile.index * kRelativeBuckets;

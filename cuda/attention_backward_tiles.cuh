@@ -27,15 +27,16 @@ template <int kHead, class Lane>
 __device__ __forceinline__ void load_query_pass(int lane, Lane& s,
                                                 const AttentionBackwardArgs& args,
                                                 const AttentionItem& item) {
-  const HeadRows grads{grad_of<bfloat16>(args, item), out_stride(args.shape), item.length};
-  const HeadRows outs{out_of<bfloat16>(args, item), out_stride(args.shape), item.length};
-  const float* lse = static_cast<const float*>(args.lse) + item.lse(args.shape) + item.begin;
+  const int column = column_along(lane);
+  const HeadRows grads = rows_of_output<kHead>(args.grad, args.shape, item, column);
+  const HeadRows outs = rows_of_output<kHead>(args.out, args.shape, item, column);
+  const float* lse = static_cast<const float*>(args.lse) + item.lse + item.begin;
   load_queries<kHead>(lane, s, args.shape, item);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = lane / 4 + 8 * r;
-    s.grad[r] = load_along<kHead>(grads.row(item.begin + row), lane);
-    s.out[r] = load_along<kHead>(outs.row(item.begin + row), lane);
+    s.grad[r] = load_along<kHead>(grads.row(item.begin + row));
+    s.out[r] = load_along<kHead>(outs.row(item.begin + row));
     s.lse[r] = row < item.rows ? lse[row] * kLog2E : 0;
   }
 }
@@ -44,19 +45,21 @@ __device__ __forceinline__ void load_query_pass(int lane, Lane& s,
 template <int kHead, class Lane>
 __device__ __forceinline__ void load_keys_of_queries(int lane, Lane& s, const AttentionShape& shape,
                                                      const AttentionItem& item, int key) {
-  const HeadRows keys{part_of<bfloat16>(shape, item, 1), qkv_stride(shape), item.attended};
-  const HeadRows values{part_of<bfloat16>(shape, item, 2), qkv_stride(shape), item.attended};
+  const int column = column_along(lane);
+  const HeadRows keys = rows_of_part<kHead>(shape, item, 1, item.attended, column);
+  const HeadRows values = rows_of_part<kHead>(shape, item, 2, item.attended, column);
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
     const int row = key + row_of_column(n, lane / 4);
-    s.key[n] = load_along<kHead>(keys.row(row), lane);
-    s.value[n] = load_along<kHead>(values.row(row), lane);
+    s.key[n] = load_along<kHead>(keys.row(row));
+    s.value[n] = load_along<kHead>(values.row(row));
   }
   if (shape.dropout.threshold) s.words = words_of_queries(shape, item, key, lane);
 }
 
 /// Scores become their gradient. Rows and keys beyond the sentence have none. They repeat the last
-/// row and key, so their products may overflow, and their bias is any.
+/// row and key, so their products may overflow, and their bias is any. Words of 0 are kept where
+/// nothing is dropped.
 template <class Lane>
 __device__ __forceinline__ void query_pass_weights(const AttentionShape& shape,
                                                    const AttentionItem& item,
@@ -64,17 +67,18 @@ __device__ __forceinline__ void query_pass_weights(const AttentionShape& shape,
                                                    int lane, Lane& s) {
   const int g = lane / 4, first = column_of(0, lane % 4, 0);  // of the lane's four columns
   const float* bias = memory.bias + kMiddle + tile_distance(key, item.begin) + first - g;
-  const int columns = item.attended - key - first;  // of those
+  const int real = item.attended - key - first;  // of those
+  const int columns[2] = {g < item.rows ? real : 0, g + 8 < item.rows ? real : 0};
+  const float mean[2] = {memory.sums.mean[g], memory.sums.mean[g + 8]};
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int n = i / 4, r = i % 4 / 2, column = 2 * n + i % 2;
-    const bool real = g + 8 * r < item.rows && column < columns;
     float& score = s.score[n][i % 4];
-    const float b = shape.relative_bias ? bias[column - 8 * r] : 0;
-    const float p = exp2_approx(multiply_add(score, item.scale * kLog2E, b) - s.lse[r]);
-    float grad = s.grad_p[n][i % 4] * item.kept;
-    if (shape.dropout.threshold) grad = keeps(s.words.word[column], r, shape.dropout) ? grad : 0;
-    score = real ? p * (grad - memory.sums.mean[g + 8 * r]) : 0;
+    const float x = ::fma(score, item.scale * kLog2E, bias[column - 8 * r]);
+    const float p = exp2_approx(x - s.lse[r]);
+    const float kept = s.grad_p[n][i % 4] * item.kept;
+    const float grad = keeps(s.words.word[column], r, shape.dropout) ? kept : 0;
+    score = column < columns[r] ? p * (grad - mean[r]) : 0;
   }
 }
 
@@ -114,11 +118,12 @@ __device__ __forceinline__ void attention_query_pass(int lane, const AttentionBa
   const AttentionShape& shape = args.shape;
   const DistanceRange range =
       tile_distances(0, (item.attended - 1) / kTileRows * kTileRows, item.begin, item.begin);
-  const HeadRows keys{part_of<bfloat16>(shape, item, 1), qkv_stride(shape), item.attended};
+  const HeadRows keys =
+      rows_of_part<kHead>(shape, item, 1, item.attended, column_across<kHead>(lane));
   Lane s{};
   load_query_pass<kHead>(lane, s, args, item);
   load_keys_of_queries<kHead>(lane, s, shape, item, 0);
-  if (shape.relative_bias) fill_bias(lane, memory.bias, shape, item.head, range, kLog2E);
+  fill_bias(lane, memory.bias, shape, item.head, range, kLog2E);
   if (work.buckets) clear_query_pass(lane, memory, range);
   fill_means<kHead>(lane, s, memory.sums, [](int r, int g) { return g + 8 * r; });
   for (int key = 0; key < item.attended; key += kTileRows) {
@@ -133,11 +138,12 @@ __device__ __forceinline__ void attention_query_pass(int lane, const AttentionBa
     multiply_across<kHead>(s.grad_query, s.score, s.across, 0);
     if (work.buckets) add_distances(lane, s, memory, tile_distance(key, item.begin));
   }
+  bfloat16* const to =
+      static_cast<bfloat16*>(args.grad_qkv) + item.query + column_stored<kHead>(lane);
 #pragma unroll
   for (int r = 0; r < 2; ++r)
     if (const int row = lane / 4 + 8 * r; row < item.rows)
-      store_row<kHead>(grad_part<bfloat16>(args, item, 0) + (item.begin + row) * qkv_stride(shape),
-                       s.grad_query, r, item.scale, lane);
+      store_row<kHead>(address_of(to, item.begin + row, keys.stride), s.grad_query, r, item.scale);
   if (work.buckets)
     store_buckets(lane, static_cast<float*>(work.buckets) + item.index * kRelativeBuckets,
                   memory.by_distance, range);
@@ -162,10 +168,9 @@ template <int kHead>
 __device__ __forceinline__ void load_key_pass(Along<kHead> (&to)[2], int lane,
                                               const AttentionShape& shape,
                                               const AttentionItem& item, int part) {
-  const HeadRows rows{part_of<bfloat16>(shape, item, part), qkv_stride(shape), item.length};
+  const HeadRows rows = rows_of_part<kHead>(shape, item, part, item.length, column_along(lane));
 #pragma unroll
-  for (int r = 0; r < 2; ++r)
-    to[r] = load_along<kHead>(rows.row(item.begin + lane / 4 * 2 + r), lane);
+  for (int r = 0; r < 2; ++r) to[r] = load_along<kHead>(rows.row(item.begin + lane / 4 * 2 + r));
 }
 
 /// Loads the queries from `query` on, and draws which of their weights dropout keeps, before the
@@ -173,30 +178,30 @@ __device__ __forceinline__ void load_key_pass(Along<kHead> (&to)[2], int lane,
 template <int kHead, class Lane>
 __device__ __forceinline__ void load_queries_of_keys(int lane, Lane& s,
                                                      const AttentionBackwardArgs& args,
-                                                     const AttentionItem& item,
-                                                     const HeadRows& queries, const HeadRows& grads,
-                                                     int query, QuerySums& sums) {
-  const HeadRows outs{out_of<bfloat16>(args, item), out_stride(args.shape), item.length};
-  const float* lse = static_cast<const float*>(args.lse) + item.lse(args.shape);
+                                                     const AttentionItem& item, int query,
+                                                     QuerySums& sums) {
+  const AttentionShape& shape = args.shape;
+  const int column = column_along(lane);
+  const HeadRows queries = rows_of_part<kHead>(shape, item, 0, item.length, column);
+  const HeadRows grads = rows_of_output<kHead>(args.grad, shape, item, column);
+  const HeadRows outs = rows_of_output<kHead>(args.out, shape, item, column);
+  const float* lse = static_cast<const float*>(args.lse) + item.lse;
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
     const int row = query + row_of_column(n, lane / 4);
-    s.query[n] = load_along<kHead>(queries.row(row), lane);
-    s.grad[n] = load_along<kHead>(grads.row(row), lane);
-    s.out[n] = load_along<kHead>(outs.row(row), lane);
+    s.query[n] = load_along<kHead>(queries.row(row));
+    s.grad[n] = load_along<kHead>(grads.row(row));
+    s.out[n] = load_along<kHead>(outs.row(row));
   }
-  if (args.shape.dropout.threshold) s.kept = kept_of_keys(args.shape, item, query, lane);
-  if (lane < kTileRows && query + lane < item.length) sums.lse[lane] = lse[query + lane] * kLog2E;
-  if (args.shape.dropout.threshold)
-#pragma unroll
-    for (int mask = 2; mask <= 4; mask *= 2) s.kept |= __shfl_xor_sync(kAllLanes, s.kept, mask);
-  s.kept = own_kept(s.kept, lane);
+  if (shape.dropout.threshold) s.kept = kept_of_keys(shape, item, query, lane);
+  if (lane < kTileRows)
+    sums.lse[lane] = query + lane < item.length ? lse[query + lane] * kLog2E : 0;
+  s.kept = shape.dropout.threshold ? kept_of_lane(s.kept, lane) : ~0u;
 }
 
 /// Scores become P after dropout, grad P becomes the gradient of the scores.
 template <class Lane>
-__device__ __forceinline__ void key_pass_weights(const AttentionShape& shape,
-                                                 const AttentionItem& item,
+__device__ __forceinline__ void key_pass_weights(const AttentionItem& item,
                                                  const BackwardMemory<float>& memory, int query,
                                                  int lane, Lane& s) {
   const int key = lane / 4 * 2, first = column_of(0, lane % 4, 0);  // of the lane's four columns
@@ -205,18 +210,14 @@ __device__ __forceinline__ void key_pass_weights(const AttentionShape& shape,
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int n = i / 4, r = i % 4 / 2, column = 2 * n + i % 2;
-    const bool real = column < columns;
+    const bool real = column < columns, kept = s.kept & 1u << (8 * column + r);
     float& score = s.score[n][i % 4];
     float& grad = s.grad_p[n][i % 4];
-    const float b = shape.relative_bias ? bias[r - column] : 0;
     const float lse = memory.sums.lse[first + column], mean = memory.sums.mean[first + column];
-    const float p = real ? exp2_approx(multiply_add(score, item.scale * kLog2E, b) - lse) : 0;
-    score = p;
-    if (shape.dropout.threshold) {
-      const bool kept = s.kept & 1u << (8 * column + r);
-      score = kept ? p : 0;
-      grad = kept ? grad * item.kept : 0;
-    }
+    const float x = ::fma(score, item.scale * kLog2E, bias[r - column]);
+    const float p = real ? exp2_approx(x - lse) : 0;
+    score = kept ? p : 0;
+    grad = kept ? grad * item.kept : 0;
     grad = real ? p * (grad - mean) : 0;
   }
 }
@@ -226,21 +227,22 @@ template <int kHead>
 __device__ __forceinline__ void store_key_pass(const KeyPassLane<kHead>& s, int lane,
                                                const AttentionBackwardArgs& args,
                                                const AttentionItem& item) {
+  const int width = static_cast<int>(args.shape.heads) * kHead;
+  bfloat16* const to =
+      static_cast<bfloat16*>(args.grad_qkv) + item.query + column_stored<kHead>(lane);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = lane / 4 * 2 + r;
     if (row >= item.rows) continue;
-    const bool attended = item.begin + row < item.attended;
-    const std::int64_t at = (item.begin + row) * qkv_stride(args.shape);
-    bfloat16* grad_key = grad_part<bfloat16>(args, item, 1) + at;
-    bfloat16* grad_value = grad_part<bfloat16>(args, item, 2) + at;
-    if (attended) {
-      store_row<kHead>(grad_key, s.grad_key, r, item.scale, lane);
-      store_row<kHead>(grad_value, s.grad_value, r, item.kept, lane);
+    bfloat16* grad_key = address_of(to + width, item.begin + row, 6 * width);
+    bfloat16* grad_value = grad_key + width;
+    if (item.begin + row < item.attended) {
+      store_row<kHead>(grad_key, s.grad_key, r, item.scale);
+      store_row<kHead>(grad_value, s.grad_value, r, item.kept);
     } else {
       const float none[kHead / 8][4] = {};
-      store_row<kHead>(grad_key, none, r, 0, lane);
-      store_row<kHead>(grad_value, none, r, 0, lane);
+      store_row<kHead>(grad_key, none, r, 0);
+      store_row<kHead>(grad_value, none, r, 0);
     }
   }
 }
@@ -250,33 +252,29 @@ __device__ __forceinline__ void attention_key_pass(int lane, const AttentionBack
                                                    const AttentionItem& item,
                                                    BackwardMemory<float>& memory) {
   using Lane = KeyPassLane<kHead>;
-  const auto queries = [&] {
-    return HeadRows(part_of<bfloat16>(args.shape, item, 0), qkv_stride(args.shape), item.length);
-  };
-  const auto grads = [&] {
-    return HeadRows(grad_of<bfloat16>(args, item), out_stride(args.shape), item.length);
-  };
+  const int column = column_across<kHead>(lane);
   Lane s{};
   if (item.begin < item.attended) {
-    if (args.shape.relative_bias)
-      fill_bias(lane, memory.bias, args.shape, item.head, distances_of_keys(item), kLog2E);
+    fill_bias(lane, memory.bias, args.shape, item.head, distances_of_keys(item), kLog2E);
     for (int query = 0; query < item.length; query += kTileRows) {
       __syncwarp();
-      load_queries_of_keys<kHead>(lane, s, args, item, queries(), grads(), query, memory.sums);
+      load_queries_of_keys<kHead>(lane, s, args, item, query, memory.sums);
       load_key_pass<kHead>(s.key, lane, args.shape, item, 1);
       fill_means<kHead>(lane, s, memory.sums, row_of_column);
       // After this barrier they can reuse the registers of `out`.
       load_key_pass<kHead>(s.value, lane, args.shape, item, 2);
       multiply_along<kHead>(s.score, s.key, s.query);
       multiply_along<kHead>(s.grad_p, s.value, s.grad);
-      key_pass_weights(args.shape, item, memory, query, lane, s);
+      key_pass_weights(item, memory, query, lane, s);
       // After a barrier `across` can reuse the registers of `query` and `grad`; the rows are still
       // in the L1 cache.
       __syncwarp();
-      s.across[0] = load_across<kHead>(grads(), query, lane);
+      s.across[0] = load_across<kHead>(rows_of_output<kHead>(args.grad, args.shape, item, column),
+                                       query, lane);
       multiply_across<kHead>(s.grad_value, s.score, s.across, 0);
       __syncwarp();
-      s.across[0] = load_across<kHead>(queries(), query, lane);
+      s.across[0] = load_across<kHead>(
+          rows_of_part<kHead>(args.shape, item, 0, item.length, column), query, lane);
       multiply_across<kHead>(s.grad_key, s.grad_p, s.across, 0);
     }
   }

@@ -25,20 +25,19 @@ struct ForwardLane {
 };
 
 /// Turns a product into scores times log2 e plus bias; -infinity beyond the last key.
-__device__ __forceinline__ void finish_scores(float (&score)[4][4], const AttentionShape& shape,
-                                              const AttentionItem& item, const float* bias, int key,
-                                              int lane) {
+__device__ __forceinline__ void finish_scores(float (&score)[4][4], const AttentionItem& item,
+                                              const float* bias, int key, int lane) {
   const int g = lane / 4, t = lane % 4;
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
     const int first = key + n / 2 * 16;
-    const int at = kMiddle + tile_distance(first, item.begin) - g;
+    const float* own = bias + kMiddle + tile_distance(first, item.begin) + 4 * t - g;
+    const int columns = item.attended - first - 4 * t;  // of the lane's four
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int column = column_of(n, t, i % 2);
-      const float b = shape.relative_bias ? bias[at + column - i / 2 * 8] : 0;
-      const float x = multiply_add(score[n][i], item.scale * kLog2E, b);
-      score[n][i] = first + column < item.attended ? x : -std::numeric_limits<float>::infinity();
+      const int column = column_of(n, 0, i % 2);
+      const float x = ::fma(score[n][i], item.scale * kLog2E, own[column - i / 2 * 8]);
+      score[n][i] = column < columns ? x : -std::numeric_limits<float>::infinity();
     }
   }
 }
@@ -46,11 +45,10 @@ __device__ __forceinline__ void finish_scores(float (&score)[4][4], const Attent
 template <int kHead, class Lane>
 __device__ __forceinline__ void load_queries(int lane, Lane& s, const AttentionShape& shape,
                                              const AttentionItem& item) {
-  const auto* qkv = static_cast<const bfloat16*>(shape.qkv);
-  const HeadRows queries{qkv + item.part(shape, 0), qkv_stride(shape), item.length};
+  const HeadRows queries = rows_of_part<kHead>(shape, item, 0, item.length, column_along(lane));
 #pragma unroll
   for (int r = 0; r < 2; ++r)
-    s.query[r] = load_along<kHead>(queries.row(item.begin + lane / 4 + 8 * r), lane);
+    s.query[r] = load_along<kHead>(queries.row(item.begin + lane / 4 + 8 * r));
 }
 
 /// Raises a row's running maximum on all of its lanes and rescales the sums to it.
@@ -79,40 +77,41 @@ template <int kHead>
 __device__ __forceinline__ void store_forward(const ForwardLane<kHead>& s, int lane,
                                               const AttentionArgs& args,
                                               const AttentionItem& item) {
-  auto* out = static_cast<bfloat16*>(args.out) + item.out(args.shape);
-  float* lse = static_cast<float*>(args.lse) + item.lse(args.shape);
+  auto* out = static_cast<bfloat16*>(args.out) + item.out + column_stored<kHead>(lane);
+  float* lse = static_cast<float*>(args.lse) + item.lse + item.begin;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    if (lane / 4 + 8 * r >= item.rows) continue;
-    const int query = item.begin + lane / 4 + 8 * r;
-    store_row<kHead>(out + query * out_stride(args.shape), s.out, r, item.kept / s.total[r], lane);
-    if (lane % 4 == 0) lse[query] = (s.top[r] + ::log2f(s.total[r])) * kLn2;
+    const int row = lane / 4 + 8 * r;
+    if (row >= item.rows) continue;
+    store_row<kHead>(
+        address_of(out, item.begin + row, static_cast<int>(args.shape.heads) * 2 * kHead), s.out, r,
+        item.kept / s.total[r]);
+    if (lane % 4 == 0) lse[row] = (s.top[r] + ::log2f(s.total[r])) * kLn2;
   }
 }
 
-/// `bias`: shared memory, kDistances floats; not read without a relative bias.
+/// `bias`: shared memory, kDistances floats.
 template <int kHead>
 __device__ __forceinline__ void attention_forward_tile(int lane, const AttentionArgs& args,
                                                        const AttentionItem& item, float* bias) {
   using Lane = ForwardLane<kHead>;
   const AttentionShape& shape = args.shape;
-  const auto* qkv = static_cast<const bfloat16*>(shape.qkv);
-  const HeadRows keys{qkv + item.part(shape, 1), qkv_stride(shape), item.attended};
-  const HeadRows values{qkv + item.part(shape, 2), qkv_stride(shape), item.attended};
+  const HeadRows keys = rows_of_part<kHead>(shape, item, 1, item.attended, column_along(lane));
+  const HeadRows values =
+      rows_of_part<kHead>(shape, item, 2, item.attended, column_across<kHead>(lane));
   Lane s{};
   load_queries<kHead>(lane, s, shape, item);
-  if (shape.relative_bias)
-    fill_bias(lane, bias, shape, item.head, distances_of_queries(item), kLog2E);
+  fill_bias(lane, bias, shape, item.head, distances_of_queries(item), kLog2E);
   s.top[0] = s.top[1] = -std::numeric_limits<float>::infinity();
   for (int key = 0; key < item.attended; key += kKeySpan) {
 #pragma unroll
     for (int n = 0; n < 4; ++n)
-      s.key[n] = load_along<kHead>(keys.row(key + row_of_column(n, lane / 4)), lane);
+      s.key[n] = load_along<kHead>(keys.row(key + row_of_column(n, lane / 4)));
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       s.value[half] = load_across<kHead>(values, key + 16 * half, lane);
     multiply_along<kHead>(s.score, s.query, s.key);
-    finish_scores(s.score, shape, item, bias, key, lane);
+    finish_scores(s.score, item, bias, key, lane);
     raise_top<kHead>(s);
 #pragma unroll
     for (int i = 0; i < 16; ++i) {

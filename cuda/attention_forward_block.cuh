@@ -130,7 +130,7 @@ __device__ __forceinline__ void store_block_rows(ForwardBlockLane<kHead>& s,
                                                  const AttentionItem& item, char* own, int begin,
                                                  int lane) {
   const int rows = item.rows - begin, row = item.begin + begin;
-  float* lse = static_cast<float*>(args.lse) + item.lse(args.shape) + row;
+  float* lse = static_cast<float*>(args.lse) + item.lse + row;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
 #pragma unroll
@@ -146,8 +146,8 @@ __device__ __forceinline__ void store_block_rows(ForwardBlockLane<kHead>& s,
       lse[at] = (s.top[r] + ::log2f(s.total[r])) * kLn2;
   }
   const std::int64_t stride = out_stride(args.shape);
-  store_rows<kHead>(static_cast<bfloat16*>(args.out) + item.out(args.shape) + row * stride, stride,
-                    rows, s.out, 1, own, 1, 8, lane);
+  store_rows<kHead>(static_cast<bfloat16*>(args.out) + item.out + row * stride, stride, rows, s.out,
+                    1, own, 1, 8, lane);
 }
 
 /// Goes over the keys; `copy_keys(key, stage)` starts the copies of a tile. The first has arrived.
@@ -192,8 +192,8 @@ __device__ __forceinline__ void attention_forward_block(const AttentionArgs& arg
   const AttentionShape& shape = args.shape;
   const AttentionItem& item = memory.item;
   const std::int64_t stride = qkv_stride(shape);
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int begin = static_cast<int>(threadIdx.x) / kLanes * kTileRows;
+  const int lane = lane_of_thread();
+  const int begin = static_cast<int>(threadIdx.x / kLanes) * kTileRows;
   const int attended = item.attended;
   const bfloat16* keys = part_of<bfloat16>(shape, item, 1);  // the next tile's
   const auto copy_keys = [&](int key, int stage) {

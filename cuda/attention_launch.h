@@ -20,7 +20,9 @@ void attention_backward_long(const AttentionBackwardArgs& args, const AttentionW
                              const MixedGrid& grid, Device device);
 
 inline dim3 checked_grid(const AttentionShape& shape, std::int64_t blocks) {
-  RINGLET_CHECK(blocks <= std::numeric_limits<std::int32_t>::max() && shape.heads <= kMostHeads,
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  RINGLET_CHECK(shape.tokens + kTileRows * shape.sentences <= kMost && shape.heads <= kMostHeads &&
+                    qkv_stride(shape) <= kMost,
                 "[attention] ", shape.tokens, " tokens of ", shape.heads,
                 " heads are more than a launch takes");
   return dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(shape.heads));
@@ -46,18 +48,33 @@ struct BiasMemory {
 };
 
 /// The sentence that `slot` belongs to; the lanes of a warp search together.
-__device__ __forceinline__ std::int64_t sentence_of(const AttentionShape& shape, std::int64_t slot,
-                                                    int lane, SlotRule rule = kEveryTile) {
-  std::int64_t first = 0;
-  for (std::int64_t count = shape.sentences; count > 1;) {
-    const std::int64_t step = (count + kLanes - 1) / kLanes, own = step * lane;
+__device__ __forceinline__ int sentence_of(const AttentionShape& shape, int slot, int lane,
+                                           SlotRule rule = kEveryTile) {
+  int first = 0;
+  for (int count = static_cast<int>(shape.sentences); count > 1;) {
+    const int step = static_cast<int>((static_cast<unsigned>(count) + kLanes - 1) / kLanes);
+    const int own = step * lane;
     const bool begun = own < count && first_slot(shape, first + own, rule) <= slot;
     // Sentences that fall are an error that the forward reports, and stay in bounds here.
-    const std::int64_t skipped = step * __popc(__ballot_sync(kAllLanes, begun) >> 1);
+    const int skipped = step * __popc(__ballot_sync(kAllLanes, begun) >> 1);
     first += skipped;
     count = step < count - skipped ? step : count - skipped;
   }
   return first;
+}
+
+/// The same for a block and its slot; -1 where the sentence has no rows for blocks. All threads
+/// call.
+__device__ __forceinline__ int long_sentence_of(const AttentionShape& shape, int slot,
+                                                SlotRule rule) {
+  __shared__ int found;
+  if (threadIdx.x < kLanes) {
+    const int lane = lane_of_thread(), sentence = sentence_of(shape, slot, lane, rule);
+    const std::int32_t* const ends = shape.cu_seqlens + sentence;
+    if (lane == 0) found = ends[1] - ends[0] > kBlockRows ? sentence : -1;
+  }
+  __syncthreads();
+  return found;
 }
 
 /// Calls body(lane, its memory with the item) unless the warp is beyond the last item. The lanes of
@@ -65,11 +82,11 @@ __device__ __forceinline__ std::int64_t sentence_of(const AttentionShape& shape,
 template <class Memory, int kWarps, class Body>
 __device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&memory)[kWarps],
                                           Body body, SlotRule rule = kEveryTile,
-                                          std::int64_t block = blockIdx.x) {
-  const int number = static_cast<int>(threadIdx.x) / kLanes;
-  const std::int64_t slot = block * kWarps + number;
+                                          int block = static_cast<int>(blockIdx.x)) {
+  const int number = static_cast<int>(threadIdx.x / kLanes);
+  const int slot = block * kWarps + number;
   if (slot >= attention_slots(shape, rule)) return;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int lane = lane_of_thread();
   const AttentionItem item = attention_item(shape, static_cast<int>(blockIdx.y), slot,
                                             sentence_of(shape, slot, lane, rule), rule);
   if (lane == 0) memory[number].item = item;

@@ -38,13 +38,12 @@ struct LongBackward {
   __device__ __forceinline__ void copy_output(std::uint32_t to, const void* from, int first) const {
     const std::int64_t stride = out_stride(args.shape);
     copy_tile<kHead, kBlockRows, kTileThreads>(
-        to, static_cast<const bfloat16*>(from) + tile.out(args.shape) + first * stride, stride,
+        to, static_cast<const bfloat16*>(from) + tile.out + first * stride, stride,
         tile.length - first);
   }
   __device__ __forceinline__ float lse(int query) const {
-    return query < tile.length
-               ? static_cast<const float*>(args.lse)[tile.lse(args.shape) + query] * kLog2E
-               : std::numeric_limits<float>::infinity();
+    return query < tile.length ? static_cast<const float*>(args.lse)[tile.lse + query] * kLog2E
+                               : std::numeric_limits<float>::infinity();
   }
   /// Fills the bias by distance with all warps; without one it is 0.
   __device__ __forceinline__ void fill_bias_together() const {
@@ -81,15 +80,6 @@ __device__ __forceinline__ float2 row_products(std::uint32_t a, std::uint32_t b,
     multiply(high, rows[step], columns.word[2], columns.word[3]);
   }
   return lane / 4 % 2 ? make_float2(low[1], high[3]) : make_float2(low[0], high[2]);
-}
-
-/// The kept ones of a lane's transposed scores: own_kept() of all lanes' bits.
-__device__ __forceinline__ std::uint32_t kept_weights(const AttentionShape& shape,
-                                                      const AttentionItem& keys, int query,
-                                                      int lane) {
-  std::uint32_t kept = kept_of_keys(shape, keys, query, lane);
-  kept |= __shfl_xor_sync(kAllLanes, kept, 2);
-  return own_kept(kept | __shfl_xor_sync(kAllLanes, kept, 4), lane);
 }
 
 }  // namespace ringlet::cuda

@@ -64,7 +64,7 @@ __device__ __forceinline__ void weigh_queries(const LongBackward& block,
   for (int i = 0; i < 8; ++i) {
     const int n = i / 4, e = i % 2, r = i % 4 / 2;
     const float mean = own.mean[r], g = fmaf(grad[n][i % 4], queries.kept, -mean);
-    const bool kept = !shape.dropout.threshold || keeps(words.word[2 * n + e], r, shape.dropout);
+    const bool kept = keeps(words.word[2 * n + e], r, shape.dropout);
     score[n][i % 4] *= kept ? g : -mean;
   }
 }

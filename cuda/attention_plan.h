@@ -13,27 +13,26 @@ namespace ringlet::cuda {
 inline constexpr int kLanes = 32;      // of a warp
 inline constexpr int kTileRows = 16;   // queries (or keys) of a warp
 inline constexpr int kBlockRows = 64;  // queries (or keys) of a block
-inline constexpr int kTileThreads = kBlockRows / kTileRows * kLanes;  // of that block
+inline constexpr int kBlockTiles = kBlockRows / kTileRows;
+inline constexpr int kTileThreads = kBlockTiles * kLanes;  // of that block
 
 /// The slots of sentences: one for each 2^shift tokens before it, and `each` for each sentence.
 struct SlotRule {
-  int rows;  // of a tile
+  int tiles;  // of 16 rows to a slot
   int shift, each;
 };
 /// A sentence has one slot more than whole tiles, which is enough for any length and any first
 /// token.
-inline constexpr SlotRule kEveryTile{kTileRows, 4, 1};
+inline constexpr SlotRule kEveryTile{1, 4, 1};
 
 /// The first slot of sentence `s`.
-RINGLET_HOST_DEVICE std::int64_t first_slot(const AttentionShape& shape, std::int64_t s,
-                                            SlotRule rule = kEveryTile) {
+RINGLET_HOST_DEVICE int first_slot(const AttentionShape& shape, int s, SlotRule rule = kEveryTile) {
   return (shape.cu_seqlens[s] >> rule.shift) + s * rule.each;
 }
-/// Slots of a head; heads times as many warps or blocks.
-RINGLET_HOST_DEVICE std::int64_t attention_slots(const AttentionShape& shape,
-                                                 SlotRule rule = kEveryTile) {
-  if (shape.tokens <= 0 || shape.sentences <= 0) return 0;
-  return (shape.tokens >> rule.shift) + shape.sentences * rule.each;
+/// Slots of a head; heads times as many warps or blocks. Launches refuse more than 32 bits hold.
+RINGLET_HOST_DEVICE int attention_slots(const AttentionShape& shape, SlotRule rule = kEveryTile) {
+  return (static_cast<int>(shape.tokens) >> rule.shift) +
+         static_cast<int>(shape.sentences) * rule.each;
 }
 
 /// Elements from token to token in qkv and its gradient, and in a (T, heads d) tensor.
@@ -48,26 +47,22 @@ RINGLET_HOST_DEVICE std::int64_t qkv_stride(const AttentionShape& shape) {
 struct AttentionItem {
   std::int64_t index;  // head slots + slot, of the tile's first 16 rows
   int head;
-  int first;         // token of the sentence
   int length;        // of the sentence
   int attended;      // keys that are not padding
   int begin;         // the tile's first row, counted from the sentence's first token
-  int rows;          // 1 to the rule's rows; 0: there is nothing to do
+  int rows;          // 1 to those of the rule's tiles; 0: there is nothing to do
   std::uint32_t id;  // of the sentence
+  PhiloxKey key;     // of dropout
   float scale;       // of the scores
   float kept;        // what dropout multiplies a weight by that it keeps
+  // Of this head in the sentence's first token, in elements:
+  std::int64_t query;  // in a (T, 3 heads d) tensor
+  std::int64_t out;    // in a (T, heads d) tensor
+  std::int64_t lse;    // in the (heads, T) log-sum-exp
 
-  // Part 0, 1, 2 of a (T, 3 heads d) tensor: q, k, v of this head in the sentence's first token.
+  // Part 0, 1, 2 of a (T, 3 heads d) tensor: q, k, v.
   RINGLET_HOST_DEVICE std::int64_t part(const AttentionShape& shape, int which) const {
-    return first * qkv_stride(shape) + (which * shape.heads + head) * shape.head_size;
-  }
-  // This head's place in a (T, heads d) tensor.
-  RINGLET_HOST_DEVICE std::int64_t out(const AttentionShape& shape) const {
-    return (first * shape.heads + head) * shape.head_size;
-  }
-  // And in the (heads, T) log-sum-exp.
-  RINGLET_HOST_DEVICE std::int64_t lse(const AttentionShape& shape) const {
-    return head * shape.tokens + first;
+    return query + which * out_stride(shape);
   }
 };
 
@@ -78,27 +73,31 @@ RINGLET_HOST_DEVICE const T* part_of(const AttentionShape& shape, const Attentio
   return static_cast<const T*>(shape.qkv) + item.part(shape, which);
 }
 
-/// The item of a head's slot, which belongs to `sentence`.
-RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, int head,
-                                                 std::int64_t slot, std::int64_t sentence,
-                                                 SlotRule rule = kEveryTile) {
+/// The item of a head's slot, which belongs to `sentence`. Only elements need 64 bits.
+RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, int head, int slot,
+                                                 int sentence, SlotRule rule = kEveryTile) {
   AttentionItem item{};
-  const std::int64_t tile = slot - first_slot(shape, sentence, rule);
-  item.index =
-      head * attention_slots(shape) + first_slot(shape, sentence) + tile * (rule.rows / kTileRows);
-  item.head = head;
+  const int tile = slot - first_slot(shape, sentence, rule);
+  item.index = std::int64_t{head} * attention_slots(shape) +
+               (first_slot(shape, sentence) + tile * rule.tiles);
   if (!bounds_of(shape).hold(sentence)) return item;
-  item.first = shape.cu_seqlens[sentence];
-  item.length = shape.cu_seqlens[sentence + 1] - shape.cu_seqlens[sentence];
+  const int first = shape.cu_seqlens[sentence];
+  item.length = shape.cu_seqlens[sentence + 1] - first;
+  item.begin = tile * rule.tiles * kTileRows;
+  if (static_cast<unsigned>(item.begin) >= static_cast<unsigned>(item.length)) return item;
+  const int left = item.length - item.begin, most = rule.tiles * kTileRows;
+  item.rows = left < most ? left : most;
   item.attended = shape.lengths ? shape.lengths[sentence] : item.length;
-  item.id = static_cast<std::uint32_t>(shape.sentence_ids ? shape.sentence_ids[sentence]
-                                                          : static_cast<std::int32_t>(sentence));
+  item.id =
+      static_cast<std::uint32_t>(shape.sentence_ids ? shape.sentence_ids[sentence] : sentence);
+  item.head = head;
+  if (shape.dropout.threshold) item.key = key_of(shape.dropout);
   item.scale = static_cast<float>(shape.scale);
   item.kept = shape.dropout.threshold ? static_cast<float>(shape.dropout.scale) : 1;
-  const std::int64_t begin = tile * rule.rows;
-  if (begin >= item.length) return item;
-  item.begin = static_cast<int>(begin);
-  item.rows = item.length - item.begin < rule.rows ? item.length - item.begin : rule.rows;
+  const int heads = static_cast<int>(shape.heads), size = static_cast<int>(shape.head_size);
+  item.out = std::int64_t{first} * (heads * size) + head * size;
+  item.query = std::int64_t{first} * (3 * heads * size) + head * size;
+  item.lse = std::int64_t{head} * static_cast<int>(shape.tokens) + first;
   return item;
 }
 
@@ -110,16 +109,16 @@ RINGLET_HOST_DEVICE bool is_for_warp(const AttentionItem& item) {
 /// A launch for both, of each head: blocks of `warps` tiles, and blocks of one tile of 64 rows.
 struct MixedGrid {
   SlotRule of_warps, of_blocks;
-  std::int64_t warp_blocks, blocks;
+  int warp_blocks, blocks;
   bool blocks_first;  // the longer work first
 };
 inline MixedGrid mixed_grid(const AttentionShape& shape, int warps) {
   const bool is_long = shape.tokens >= kBlockRows * shape.sentences;  // on average
-  MixedGrid grid{kEveryTile, {kBlockRows, 6, 1}, 0, 0, is_long};
+  MixedGrid grid{kEveryTile, {kBlockTiles, 6, 1}, 0, 0, is_long};
   // A sentence that warps take has at most 4 tiles; one that blocks take has at least 65 tokens,
   // so that 32 tokens to a slot are enough.
-  if (is_long) grid.of_warps = {kTileRows, 31, kBlockRows / kTileRows};
-  if (!is_long) grid.of_blocks = {kBlockRows, 5, 0};
+  if (is_long) grid.of_warps = {1, 31, kBlockTiles};
+  if (!is_long) grid.of_blocks = {kBlockTiles, 5, 0};
   grid.warp_blocks = (attention_slots(shape, grid.of_warps) + warps - 1) / warps;
   if (shape.tokens > kBlockRows) grid.blocks = attention_slots(shape, grid.of_blocks);
   return grid;
@@ -138,19 +137,18 @@ struct DistanceRange {
   int low, high;  // inclusive
 };
 
-RINGLET_HOST_DEVICE int clamped(std::int64_t x, int low, int high) {
-  return static_cast<int>(x < low ? low : x > high ? high : x);
+RINGLET_HOST_DEVICE int clamped(int x, int low, int high) {
+  return x < low ? low : x > high ? high : x;
 }
 /// For a tile of 16 keys and 16 queries: the distance of its first key and first query, clamped to
 /// an equivalent tile inside the table.
-RINGLET_HOST_DEVICE int tile_distance(std::int64_t key, std::int64_t query) {
+RINGLET_HOST_DEVICE int tile_distance(int key, int query) {
   return clamped(key - query, -kFar - 16, kFar + 16);
 }
 /// The distances that the tiles from the first to the last key and query read. The arguments are
 /// the tiles' first rows.
-RINGLET_HOST_DEVICE DistanceRange tile_distances(std::int64_t first_key, std::int64_t last_key,
-                                                 std::int64_t first_query,
-                                                 std::int64_t last_query) {
+RINGLET_HOST_DEVICE DistanceRange tile_distances(int first_key, int last_key, int first_query,
+                                                 int last_query) {
   return {tile_distance(first_key, last_query) - 15, tile_distance(last_key, first_query) + 15};
 }
 /// For a tile of queries and all keys, 32 at a time.
@@ -162,30 +160,24 @@ RINGLET_HOST_DEVICE DistanceRange distances_of_keys(const AttentionItem& item) {
   return tile_distances(item.begin, item.begin, 0, (item.length - 1) / 16 * 16);
 }
 /// For 32 consecutive distances: the lowest, clamped to an equivalent inside the table.
-RINGLET_HOST_DEVICE int row_distance(std::int64_t lowest) {
-  return clamped(lowest, -kFar - 31, kFar);
-}
+RINGLET_HOST_DEVICE int row_distance(int lowest) { return clamped(lowest, -kFar - 31, kFar); }
 
-/// The first |distance| of bucket 8 to 15 of a side, e.g. 91 / 2^(7/2 - bucket / 2 + 4), rounded
-/// up.
+/// The first |distance| of a bucket of a side: from bucket 8 on 2^(bucket / 2 - 1), rounded up. The
+/// last bucket ends at kMiddle.
 RINGLET_HOST_DEVICE int first_of_bucket(int bucket) {
-  if (bucket <= 8) return bucket;
-  const int halvings = (15 - bucket) / 2, edge = bucket % 2 ? 91 : 64;
-  return (edge + (1 << halvings) - 1) >> halvings;
+  constexpr std::uint64_t kFirst = 0xa05b402e2017100c;  // 12, 16, 23, 32, 46, 64, 91, 160
+  static_assert(kFirst >> 56 == kMiddle + 1);
+  return bucket <= 8 ? bucket : static_cast<int>(kFirst >> (8 * bucket - 72) & 255);
 }
 
 /// The distances of a bucket inside `range`; low > high if it has none.
 RINGLET_HOST_DEVICE DistanceRange distances_of(int bucket, DistanceRange range) {
   const int of_side = bucket % (kRelativeBuckets / 2);
-  int low = first_of_bucket(of_side),
-      high = of_side == 15 ? kMiddle : first_of_bucket(of_side + 1) - 1;
-  if (bucket < kRelativeBuckets / 2) {
-    const int nearest = low;
-    low = -high;
-    high = -nearest;
-  } else if (of_side == 0) {
-    return {1, 0};  // distance 0 belongs to the left side
-  }
+  // Distance 0 belongs to the left side.
+  const int near = bucket == kRelativeBuckets / 2 ? 1 : first_of_bucket(of_side);
+  const int far = first_of_bucket(of_side + 1) - 1;
+  const bool left = bucket < kRelativeBuckets / 2;
+  const int low = left ? -far : near, high = left ? -near : far;
   return {low < range.low ? range.low : low, high > range.high ? range.high : high};
 }
 

@@ -37,9 +37,9 @@ __device__ __forceinline__ S dot(const T* a, const T* b, std::int64_t width) {
       reinterpret_cast<Words<4>&>(y[j]) = load_words<4>(b + i + j);
     }
 #pragma unroll
-    for (int j = 0; j < kRun; ++j) sum = multiply_add(to_compute(x[j]), to_compute(y[j]), sum);
+    for (int j = 0; j < kRun; ++j) sum = ::fma(to_compute(x[j]), to_compute(y[j]), sum);
   }
-  for (; i < width; ++i) sum = multiply_add(to_compute(a[i]), to_compute(b[i]), sum);
+  for (; i < width; ++i) sum = ::fma(to_compute(a[i]), to_compute(b[i]), sum);
   return sum;
 }
 
@@ -88,7 +88,7 @@ __device__ __forceinline__ void add_rows(int lane, Lane& s, std::int64_t column,
 #pragma unroll
         for (int k = 0; k < kRowColumns; ++k)
           if (const std::int64_t i = column + lane + k * kLanes; i < width)
-            s.sums[sum][k] = multiply_add(weight, to_compute(x[i]), s.sums[sum][k]);
+            s.sums[sum][k] = ::fma(weight, to_compute(x[i]), s.sums[sum][k]);
       }
   }
 }
@@ -107,7 +107,7 @@ __device__ __forceinline__ void attention_forward_row(int lane, const AttentionA
   constexpr S kNone = -std::numeric_limits<S>::infinity();
   RowLane<S> s{};
   const auto scores = [&](int first) {
-    const int distance = row_distance(std::int64_t{first} - query);
+    const int distance = row_distance(first - query);
     const int key = first + lane;
     s.p = key < item.attended ? from.score(query, key, distance + lane) : kNone;
   };
@@ -116,23 +116,23 @@ __device__ __forceinline__ void attention_forward_row(int lane, const AttentionA
     scores(first);
     const S peak = warp_max(s.p);
     const S raised = ::fmax(top, peak);
-    s.grad_p = exponential(s.p - raised);
-    total = total * exponential(top - raised) + warp_sum(s.grad_p);
+    s.grad_p = ::exp(s.p - raised);
+    total = total * ::exp(top - raised) + warp_sum(s.grad_p);
     top = raised;
   }
-  T* out = static_cast<T*>(args.out) + item.out(from.shape) + query * out_stride(from.shape);
+  T* out = static_cast<T*>(args.out) + item.out + query * out_stride(from.shape);
   for (std::int64_t column = 0; column < from.shape.head_size; column += kRowColumns * kLanes) {
     add_rows<1, S>(
         lane, s, column, from.shape.head_size, item.attended,
         [&](int first) {
           // One run of keys has its scores in the lanes still.
           if (item.attended > kLanes || column > 0) scores(first);
-          s.p = from.kept(query, first + lane) ? exponential(s.p - top) : 0;
+          s.p = from.kept(query, first + lane) ? ::exp(s.p - top) : 0;
         },
         [&](int) { return s.p; }, [&](int, int key) { return from.row(2, key); });
     store_sums<S>(lane, s, out, 0, column, from.shape.head_size, from.kept_scale() / total);
   }
-  if (lane == 0) static_cast<S*>(args.lse)[item.lse(from.shape) + query] = top + ::log(total);
+  if (lane == 0) static_cast<S*>(args.lse)[item.lse + query] = top + ::log(total);
 }
 
 /// `bias`: shared memory, kDistances elements.
@@ -156,8 +156,8 @@ __device__ __forceinline__ void weigh_pair(const AttentionBackwardArgs& args,
   s.p = s.grad_p = 0;
   if (!real) return;
   const AttentionItem& item = from.item;
-  const S lse = static_cast<const S*>(args.lse)[item.lse(from.shape) + query];
-  s.p = exponential(from.score(query, key, distance) - lse);
+  const S lse = static_cast<const S*>(args.lse)[item.lse + query];
+  s.p = ::exp(from.score(query, key, distance) - lse);
   if (from.kept(query, key))
     s.grad_p = dot<S>(grad_of<T>(args, item) + query * out_stride(from.shape), from.row(2, key),
                       from.shape.head_size) *
@@ -171,7 +171,7 @@ __device__ __forceinline__ void attention_query_row(int lane, const AttentionBac
                                                     int query) {
   const AttentionItem& item = from.item;
   RowLane<S> s{};
-  const auto distance_to = [&](int key) { return row_distance(std::int64_t{key} - query); };
+  const auto distance_to = [&](int key) { return row_distance(key - query); };
   const auto weigh = [&](int first) {
     const int key = first + lane;
     weigh_pair(args, from, query, key, distance_to(first) + lane, key < item.attended, s);
@@ -180,7 +180,7 @@ __device__ __forceinline__ void attention_query_row(int lane, const AttentionBac
   const T *grad = grad_of<T>(args, item) + row, *out = out_of<T>(args, item) + row;
   s.p = 0;
   for (std::int64_t i = lane; i < from.shape.head_size; i += kLanes)
-    s.p = multiply_add(to_compute(grad[i]), to_compute(out[i]), s.p);
+    s.p = ::fma(to_compute(grad[i]), to_compute(out[i]), s.p);
   const S mean = warp_sum(s.p);
   T* grad_query = grad_part<T>(args, item, 0) + query * qkv_stride(from.shape);
   for (std::int64_t column = 0; column < from.shape.head_size; column += kRowColumns * kLanes) {
@@ -227,7 +227,7 @@ __device__ __forceinline__ void attention_key_row(int lane, const AttentionBackw
   T* grad_value = grad_part<T>(args, item, 2) + key * qkv_stride(from.shape);
   RowLane<S> s{};
   const auto weigh = [&](int first) {
-    const int lowest = row_distance(std::int64_t{key} - first - (kLanes - 1));
+    const int lowest = row_distance(key - first - (kLanes - 1));
     const int query = first + lane;
     const bool real = query < item.length;
     weigh_pair(args, from, query, key, lowest + kLanes - 1 - lane, real, s);

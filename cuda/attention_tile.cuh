@@ -10,26 +10,49 @@
 #pragma once
 
 #include "ringlet/core/base/dtype.h"
-#include "ringlet/cuda/arithmetic.h"
 #include "ringlet/cuda/attention_plan.h"
 #include "ringlet/cuda/warp.cuh"
 
 namespace ringlet::cuda {
 
-/// Rows of a head. Reads beyond the last row return the last row, so that no read leaves the
-/// tensor.
+/// Rows of a head, from a lane's first column on.
 struct HeadRows {
-  const char* data;
-  int stride;  // bytes from row to row, so that an address is one multiply-add
+  const bfloat16* data;
+  int stride;  // bytes from row to row
   int last;
-  RINGLET_HOST_DEVICE HeadRows(const bfloat16* first, std::int64_t elements, int count)
-      : data(reinterpret_cast<const char*>(first)),
-        stride(static_cast<int>(elements * 2)),
-        last(count - 1) {}
-  RINGLET_HOST_DEVICE const bfloat16* row(int r) const {
-    return reinterpret_cast<const bfloat16*>(data + std::int64_t{r < last ? r : last} * stride);
+
+  /// Reads beyond the last row return the last row, so that no read leaves the tensor.
+  __device__ __forceinline__ const bfloat16* row(int r) const {
+    return address_of(data, r < last ? r : last, stride);
   }
 };
+/// Of q, k or v (part 0, 1 or 2).
+template <int kHead>
+__device__ __forceinline__ HeadRows rows_of_part(const AttentionShape& shape,
+                                                 const AttentionItem& item, int part, int count,
+                                                 int column) {
+  const int width = static_cast<int>(shape.heads) * kHead;
+  const bfloat16* first = static_cast<const bfloat16*>(shape.qkv) + item.query;
+  return {address_of(first, part * width + column, 2), 6 * width, count - 1};
+}
+/// Of a (T, heads d) tensor.
+template <int kHead>
+__device__ __forceinline__ HeadRows rows_of_output(const void* tensor, const AttentionShape& shape,
+                                                   const AttentionItem& item, int column) {
+  const bfloat16* first = static_cast<const bfloat16*>(tensor) + item.out;
+  return {address_of(first, column, 2), static_cast<int>(shape.heads) * (2 * kHead),
+          item.length - 1};
+}
+/// A lane's first column along rows, across rows and where it stores a row.
+RINGLET_HOST_DEVICE int column_along(int lane) { return 8 * (lane % 4); }
+template <int kHead>
+RINGLET_HOST_DEVICE int column_across(int lane) {
+  return lane / 4 * (kHead / 8);
+}
+template <int kHead>
+RINGLET_HOST_DEVICE int column_stored(int lane) {
+  return lane % 4 * (kHead / 4);
+}
 
 template <int kHead>
 struct Along {
@@ -48,11 +71,11 @@ RINGLET_HOST_DEVICE int row_of_column(int n, int g) {
 RINGLET_HOST_DEVICE int column_of(int n, int t, int e) { return 4 * t + n % 2 * 2 + e; }
 
 template <int kHead>
-__device__ __forceinline__ Along<kHead> load_along(const bfloat16* row, int lane) {
+__device__ __forceinline__ Along<kHead> load_along(const bfloat16* row) {
   Along<kHead> to;
 #pragma unroll
   for (int p = 0; p < kHead / 32; ++p) {
-    const Words<4> from = load_words<4>(row + 32 * p + 8 * (lane % 4));
+    const Words<4> from = load_words<4>(row + 32 * p);
 #pragma unroll
     for (int i = 0; i < 4; ++i) to.word[4 * p + i] = from.word[i];
   }
@@ -63,8 +86,7 @@ __device__ __forceinline__ Across<kHead> load_across(const HeadRows& rows, int f
   Across<kHead> to;
 #pragma unroll
   for (int r = 0; r < 4; ++r) {
-    const bfloat16* row = rows.row(first + lane % 4 * 4 + r) + lane / 4 * (kHead / 8);
-    const Words<kHead / 16> from = load_words<kHead / 16>(row);
+    const Words<kHead / 16> from = load_words<kHead / 16>(rows.row(first + lane % 4 * 4 + r));
 #pragma unroll
     for (int i = 0; i < kHead / 16; ++i) to.word[r][i] = from.word[i];
   }
@@ -121,11 +143,11 @@ __device__ __forceinline__ void multiply_across(float (&to)[kHead / 8][4],
   }
 }
 
-/// Row 8r + g of sums across, times factor, rounded: a lane has d / 4 contiguous elements.
+/// Row 8r + g of sums across, times factor, rounded: a lane has d / 4 contiguous elements from
+/// column_stored() on.
 template <int kHead>
-__device__ __forceinline__ void store_row(bfloat16* row, const float (&sums)[kHead / 8][4], int r,
-                                          float factor, int lane) {
-  bfloat16* to = row + lane % 4 * (kHead / 4);
+__device__ __forceinline__ void store_row(bfloat16* to, const float (&sums)[kHead / 8][4], int r,
+                                          float factor) {
 #pragma unroll
   for (int first = 0; first < kHead / 8; first += 4) {
     Words<4> words;

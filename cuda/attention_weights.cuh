@@ -7,18 +7,21 @@
 
 namespace ringlet::cuda {
 
-/// Fills the table with the bias of a head times `factor`.
+/// Fills the table with the bias of a head times `factor`; without a relative bias with zeros.
 template <class S>
-__device__ __forceinline__ void fill_bias(int lane, S* bias, const AttentionShape& shape,
-                                          std::int64_t head, DistanceRange range, S factor) {
-  const S* table = static_cast<const S*>(shape.relative_bias) + head;
+__device__ __forceinline__ void fill_bias(int lane, S* bias, const AttentionShape& shape, int head,
+                                          DistanceRange range, S factor) {
+  const S* table = static_cast<const S*>(shape.relative_bias);
+  const int heads = static_cast<int>(shape.heads);
+#pragma unroll 1
   for (int d = range.low + lane; d <= range.high; d += kLanes)
-    bias[kMiddle + d] = table[relative_position_bucket(d) * shape.heads] * factor;
+    bias[kMiddle + d] = table ? table[relative_position_bucket(d) * heads + head] * factor : 0;
   __syncwarp();
 }
 
 template <class S>
 __device__ __forceinline__ void clear_distances(int lane, S* by_distance, DistanceRange range) {
+#pragma unroll 1
   for (int d = range.low + lane; d <= range.high; d += kLanes) by_distance[kMiddle + d] = 0;
   __syncwarp();
 }
@@ -31,18 +34,23 @@ __device__ __forceinline__ void store_buckets(int lane, S* buckets, const S* by_
   __syncwarp();
   const DistanceRange own = distances_of(lane, range);
   S total = 0;
+#pragma unroll 1
   for (int d = own.low; d <= own.high; ++d) total += by_distance[kMiddle + d];
   buckets[lane] = total;
 }
 
+/// The counter of queries `query` and `query` ^ 8.
+RINGLET_HOST_DEVICE std::uint32_t row_counter(int query) {
+  const auto row = static_cast<std::uint32_t>(query);
+  return (row / 16 * 8) | row % 8;
+}
 /// The words of queries `query` and `query` + 8, and of the group of four keys that contains `key`;
 /// query % 16 < 8.
 RINGLET_HOST_DEVICE PhiloxBlock weight_words(const AttentionShape& shape, const AttentionItem& item,
                                              int query, int key) {
   return philox<kWeightRounds>({{item.id, static_cast<std::uint32_t>(shape.first_head + item.head),
-                                 static_cast<std::uint32_t>(query / 16 * 8 + query % 8),
-                                 static_cast<std::uint32_t>(key / 4)}},
-                               key_of(shape.dropout));
+                                 row_counter(query), static_cast<std::uint32_t>(key) / 4}},
+                               item.key);
 }
 /// The same for many keys of a query: the first three rounds, as far as no key is in them.
 struct WeightRow {
@@ -51,37 +59,29 @@ struct WeightRow {
 
   /// The words of keys 4 `group` to 4 `group` + 3.
   RINGLET_HOST_DEVICE PhiloxBlock words(int group) const {
-    const std::uint64_t p1 =
-        std::uint64_t{kPhiloxMultiplier1} * (first ^ static_cast<std::uint32_t>(group));
-    const std::uint64_t p0 =
-        std::uint64_t{kPhiloxMultiplier0} * (static_cast<std::uint32_t>(p1 >> 32) ^ second);
-    return philox<kWeightRounds - 3>(
-        {{static_cast<std::uint32_t>(p1) ^ third[0], third[1],
-          static_cast<std::uint32_t>(p0 >> 32) ^ third[2], static_cast<std::uint32_t>(p0)}},
-        key);
+    const PhiloxProduct p1 =
+        philox_product(kPhiloxMultiplier1, first ^ static_cast<std::uint32_t>(group));
+    const PhiloxProduct p0 = philox_product(kPhiloxMultiplier0, p1.high ^ second);
+    return philox<kWeightRounds - 3>({{p1.low ^ third[0], third[1], p0.high ^ third[2], p0.low}},
+                                     key);
   }
 };
 RINGLET_HOST_DEVICE WeightRow weight_row(const AttentionShape& shape, const AttentionItem& item,
                                          int query) {
   // The counters are (id, head, query, 0). Words 1 and 3 of a round are the lower halves of
   // products.
-  const PhiloxKey key = key_of(shape.dropout);
+  const PhiloxKey key = item.key;
   const auto key_at = [&](std::uint32_t round) {
     return PhiloxKey{{key.word[0] + round * kPhiloxWeyl0, key.word[1] + round * kPhiloxWeyl1}};
   };
-  const std::uint64_t p0 = std::uint64_t{kPhiloxMultiplier0} * item.id;
-  const std::uint64_t p1 =
-      std::uint64_t{kPhiloxMultiplier1} * static_cast<std::uint32_t>(query / 16 * 8 + query % 8);
+  const PhiloxProduct p0 = philox_product(kPhiloxMultiplier0, item.id);
+  const PhiloxProduct p1 = philox_product(kPhiloxMultiplier1, row_counter(query));
   const auto head = static_cast<std::uint32_t>(shape.first_head + item.head);
-  const std::uint64_t q0 = std::uint64_t{kPhiloxMultiplier0} *
-                           (static_cast<std::uint32_t>(p1 >> 32) ^ head ^ key.word[0]);
-  const std::uint64_t q1 =
-      std::uint64_t{kPhiloxMultiplier1} *
-      (static_cast<std::uint32_t>(q0 >> 32) ^ static_cast<std::uint32_t>(p0) ^ key_at(1).word[1]);
-  return {static_cast<std::uint32_t>(p0 >> 32) ^ key.word[1],
-          static_cast<std::uint32_t>(p1) ^ key_at(1).word[0],
-          {static_cast<std::uint32_t>(q1 >> 32) ^ key_at(2).word[0], static_cast<std::uint32_t>(q1),
-           static_cast<std::uint32_t>(q0) ^ key_at(2).word[1]},
+  const PhiloxProduct q0 = philox_product(kPhiloxMultiplier0, p1.high ^ head ^ key.word[0]);
+  const PhiloxProduct q1 = philox_product(kPhiloxMultiplier1, q0.high ^ p0.low ^ key_at(1).word[1]);
+  return {p0.high ^ key.word[1],
+          p1.low ^ key_at(1).word[0],
+          {q1.high ^ key_at(2).word[0], q1.low, q0.low ^ key_at(2).word[1]},
           key_at(3)};
 }
 /// Whether a word keeps the weight of `query` + 8 r.
@@ -112,7 +112,7 @@ __device__ __forceinline__ void for_dropped(const AttentionShape& shape, const A
 }
 
 /// For a lane's transposed scores (keys 2g and 2g + 1 of the tile, 16 queries from `query` on). It
-/// draws one block for itself and lanes ^ 2, ^ 4 and ^ 6; own_kept() takes the OR of theirs.
+/// draws one block for itself and lanes ^ 2, ^ 4 and ^ 6; kept_of_lane() takes all of theirs.
 /// Bit 8j + 4r + i is set if query 4 (t % 2) + j + 8 r keeps the i-th of the four lanes' keys.
 __device__ __forceinline__ std::uint32_t kept_of_keys(const AttentionShape& shape,
                                                       const AttentionItem& item, int query,
@@ -122,12 +122,14 @@ __device__ __forceinline__ std::uint32_t kept_of_keys(const AttentionShape& shap
       weight_words(shape, item, query + t % 2 * 4 + j, item.begin + g / 2 * 4);
   std::uint32_t bits = 0;
 #pragma unroll
-  for (int k = 0; k < 8; ++k)
-    bits |= static_cast<std::uint32_t>(keeps(block.word[k % 4], k / 4, shape.dropout)) << k;
+  for (int k = 0; k < 8; ++k) bits |= keeps(block.word[k % 4], k / 4, shape.dropout) ? 1u << k : 0;
   return bits << 8 * j;
 }
-/// The lane's own bits of those: 8j + r is set if it keeps element 2r + e of product n, j = 2n + e.
-__device__ __forceinline__ std::uint32_t own_kept(std::uint32_t bits, int lane) {
+/// Of kept_of_keys() of all lanes: bit 8j + r is set if a lane keeps element 2r + e of product n,
+/// j = 2n + e.
+__device__ __forceinline__ std::uint32_t kept_of_lane(std::uint32_t bits, int lane) {
+#pragma unroll
+  for (int mask = 2; mask <= 4; mask *= 2) bits |= __shfl_xor_sync(kAllLanes, bits, mask);
   return bits >> (lane % 4 / 2 * 4 + lane / 4 % 2 * 2);
 }
 

@@ -18,7 +18,7 @@ struct AttentionWork {
 template <class S>
 RINGLET_HOST_DEVICE S* means_of(const AttentionWork& work, const AttentionShape& shape,
                                 const AttentionItem& item) {
-  return static_cast<S*>(work.means) + item.lse(shape);
+  return static_cast<S*>(work.means) + item.lse;
 }
 
 /// The log-sum-exps times log2 e of a tile of queries, and the means of their grad P.
@@ -70,21 +70,23 @@ __device__ __forceinline__ void skip_query_pass(int lane, const AttentionWork& w
 /// are the gradient of the relative bias.
 inline constexpr int kBucketParts = 32;
 template <class S>
-RINGLET_HOST_DEVICE S sum_buckets(const S* buckets, std::int64_t slots, std::int64_t head,
-                                  int bucket, int part) {
+__device__ __forceinline__ S sum_buckets(const S* buckets, int slots, int head, int bucket,
+                                         int part) {
+  const S* from = buckets + (std::int64_t{head} * slots + part) * kRelativeBuckets + bucket;
   S total = 0;
-  for (std::int64_t slot = part; slot < slots; slot += kBucketParts)
-    total += buckets[(head * slots + slot) * kRelativeBuckets + bucket];
+#pragma unroll 1
+  for (int slot = part; slot < slots; slot += kBucketParts, from += kBucketParts * kRelativeBuckets)
+    total += *from;
   return total;
 }
 
 template <class T>
 RINGLET_HOST_DEVICE const T* grad_of(const AttentionBackwardArgs& args, const AttentionItem& item) {
-  return static_cast<const T*>(args.grad) + item.out(args.shape);
+  return static_cast<const T*>(args.grad) + item.out;
 }
 template <class T>
 RINGLET_HOST_DEVICE const T* out_of(const AttentionBackwardArgs& args, const AttentionItem& item) {
-  return static_cast<const T*>(args.out) + item.out(args.shape);
+  return static_cast<const T*>(args.out) + item.out;
 }
 template <class T>
 RINGLET_HOST_DEVICE T* grad_part(const AttentionBackwardArgs& args, const AttentionItem& item,

@@ -8,6 +8,9 @@
 
 namespace ringlet::cuda {
 
+/// Of an unsigned number: nvcc then knows the lane's range.
+__device__ __forceinline__ int lane_of_thread() { return static_cast<int>(threadIdx.x % kWarp); }
+
 /// Words that are accessed as one; the address is a multiple of their size.
 template <int kWords>
 struct alignas(4 * kWords) Words {
@@ -29,6 +32,17 @@ __device__ __forceinline__ Words<kWords> load_words(const void* from) {
 }
 __device__ __forceinline__ void store_words(void* to, const Words<4>& words) {
   *static_cast<uint4*>(to) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
+}
+
+/// The address `index` strides of bytes behind `first` in device memory, in one instruction. nvcc
+/// multiplies 64 bits where the stride is known to it as such.
+template <class T>
+__device__ __forceinline__ T* address_of(T* first, int index, int stride) {
+  std::size_t at;
+  asm("mad.wide.s32 %0, %1, %2, %3;"
+      : "=l"(at)
+      : "r"(index), "r"(stride), "l"(__cvta_generic_to_global(first)));
+  return static_cast<T*>(__cvta_global_to_generic(at));
 }
 
 /// Two bf16 in a word, and words of the lower or the upper halves of two.

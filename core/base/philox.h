@@ -25,15 +25,29 @@ inline constexpr int kPhiloxRounds = 10;
 /// the paper.
 inline constexpr int kWeightRounds = 7;
 
+/// The halves of a product.
+struct PhiloxProduct {
+  std::uint32_t low, high;
+};
+RINGLET_HOST_DEVICE PhiloxProduct philox_product(std::uint32_t a, std::uint32_t b) {
+  const std::uint64_t product = std::uint64_t{a} * b;
+#if defined(__CUDA_ARCH__)
+  // Its registers: nvcc would shift and convert.
+  PhiloxProduct halves;
+  asm("mov.b64 {%0, %1}, %2;" : "=r"(halves.low), "=r"(halves.high) : "l"(product));
+  return halves;
+#else
+  return {static_cast<std::uint32_t>(product), static_cast<std::uint32_t>(product >> 32)};
+#endif
+}
+
 template <int kRounds = kPhiloxRounds>
-RINGLET_HOST_DEVICE constexpr PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
+RINGLET_HOST_DEVICE PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
   for (int round = 0; round < kRounds; ++round) {
-    const std::uint64_t p0 = std::uint64_t{kPhiloxMultiplier0} * counter.word[0];
-    const std::uint64_t p1 = std::uint64_t{kPhiloxMultiplier1} * counter.word[2];
-    counter = {{static_cast<std::uint32_t>(p1 >> 32) ^ counter.word[1] ^ key.word[0],
-                static_cast<std::uint32_t>(p1),
-                static_cast<std::uint32_t>(p0 >> 32) ^ counter.word[3] ^ key.word[1],
-                static_cast<std::uint32_t>(p0)}};
+    const PhiloxProduct p0 = philox_product(kPhiloxMultiplier0, counter.word[0]);
+    const PhiloxProduct p1 = philox_product(kPhiloxMultiplier1, counter.word[2]);
+    counter = {{p1.high ^ counter.word[1] ^ key.word[0], p1.low,
+                p0.high ^ counter.word[3] ^ key.word[1], p0.low}};
     key.word[0] += kPhiloxWeyl0;
     key.word[1] += kPhiloxWeyl1;
   }
@@ -46,9 +60,8 @@ enum class RandomUse : std::uint32_t { dropout, tensor };
 /// The 64-bit key of a site (one place in the code that draws) at a step: words 0 and 1 of a Philox
 /// block. The block's key is the seed (low half, high half), its counter (step low, step high,
 /// site, use).
-RINGLET_HOST_DEVICE constexpr PhiloxKey derive_key(std::uint64_t seed, std::uint64_t step,
-                                                   std::uint32_t site,
-                                                   RandomUse use = RandomUse::dropout) {
+RINGLET_HOST_DEVICE PhiloxKey derive_key(std::uint64_t seed, std::uint64_t step, std::uint32_t site,
+                                         RandomUse use = RandomUse::dropout) {
   const PhiloxBlock block =
       philox({{static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), site,
                static_cast<std::uint32_t>(use)}},

@@ -13,15 +13,15 @@ namespace {
 // How many tiles of a rule's slots have each row of these sentences, as far as `takes` the tile.
 template <class Takes>
 void count_rows(std::vector<int>& found, const AttentionShape& shape, cuda::SlotRule rule,
-                std::int64_t slots, Takes takes) {
-  for (std::int64_t slot = 0; slot < slots; ++slot) {
-    std::int64_t sentence = 0;
+                int slots, Takes takes) {
+  for (int slot = 0; slot < slots; ++slot) {
+    int sentence = 0;
     while (sentence + 1 < shape.sentences && cuda::first_slot(shape, sentence + 1, rule) <= slot)
       ++sentence;
     const cuda::AttentionItem item = cuda::attention_item(shape, 0, slot, sentence, rule);
     if (item.rows > 0 && takes(item))
       for (int row = 0; row < item.rows; ++row)
-        ++found[static_cast<std::size_t>(item.first + item.begin + row)];
+        ++found[static_cast<std::size_t>(item.lse + item.begin + row)];
   }
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("where sentences lie is found past the 32-bit range of elements") {
   const cuda::AttentionItem item =
       cuda::attention_item(shape, 11, cuda::attention_slots(shape) - 1, 1);
   CHECK(item.head == 11);
-  CHECK(item.first + item.begin == 2'000'000'016);
+  CHECK(item.lse + item.begin == 11 * shape.tokens + 2'000'000'016);
   CHECK(item.rows == 4);
   CHECK(item.part(shape, 2) == std::int64_t{2'000'000'000} * 2304 + 35 * 64);
 }
@@ -77,8 +77,8 @@ TEST_CASE("each row of a sentence belongs to one tile, of a warp or of a block")
 }
 
 TEST_CASE("the distances that a tile reads have the buckets of its pairs, however far apart") {
-  for (std::int64_t query : {0, 16, 160, 1600, 100'000})
-    for (std::int64_t key = 0; key < 2000; key += 16) {
+  for (int query : {0, 16, 160, 1600, 100'000})
+    for (int key = 0; key < 2000; key += 16) {
       const int tile = cuda::tile_distance(key, query);
       const cuda::DistanceRange range = cuda::tile_distances(0, key, query, query);
       for (int q = 0; q < 16; ++q)
