@@ -22,12 +22,11 @@ namespace {
 template <class T, CombineOp op, CombineRoute route>
 class AllReduceBlock {
  public:
-  using S = sum_t<T>;
+  using S = compute_t<T>;
 
   /// Block `index` of rank `rank`.
-  __device__ __forceinline__ AllReduceBlock(const DeviceBlock& block, const AllReduceRun& run,
-                                            int rank, int index)
-      : block_(block), run_(run), rank_(rank), index_(index), signals_(block, run, rank, index) {}
+  __device__ __forceinline__ AllReduceBlock(const AllReduceRun& run, int rank, int index)
+      : run_(run), rank_(rank), index_(index), signals_(run, rank, index) {}
 
   /// The whole collective. Stops if a wait times out, on this rank or on a peer.
   __device__ __forceinline__ void run() const {
@@ -86,17 +85,17 @@ class AllReduceBlock {
 
   // ---- operations on a part ----------------------------------------------------------------
 
-  /// The block's `each` with load<kWidth>(k, i), over elements [0, count): packs first, then single
+  /// each_of_block() with load<kWidth>(k, i), over elements [0, count): packs first, then single
   /// elements.
   template <class Load, class Fold, class Store>
   __device__ __forceinline__ void each(std::int64_t count, int sources, const Load& load,
                                        const Fold& fold, const Store& store) const {
     const std::int64_t packs = run_.packed ? count / kPack<T> : 0, rest = packs * kPack<T>;
-    block_.each(
+    each_of_block(
         packs, sources,
         [&](int k, std::int64_t i) { return load.template operator()<kPack<T>>(k, i * kPack<T>); },
         fold, [&](std::int64_t i, const auto& values) { store(i * kPack<T>, values); });
-    block_.each(
+    each_of_block(
         count - rest, sources,
         [&](int k, std::int64_t i) { return load.template operator()<1>(k, rest + i); }, fold,
         [&](std::int64_t i, const auto& values) { store(rest + i, values); });
@@ -116,7 +115,7 @@ class AllReduceBlock {
   __device__ __forceinline__ void store_whole(T* to, Values<S, kWidth> sum) const {
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) sum.of[j] = scaled(sum.of[j], static_cast<S>(run_.scale));
-    block_.store(to, sum);
+    store_values(to, sum);
   }
 
   /// The earlier sum (the left operand) plus this rank's data.
@@ -125,15 +124,14 @@ class AllReduceBlock {
                                       const RingStep& step) const {
     T* mine = data(rank_) + part.begin;
     const auto load = [&]<int kWidth>(int k, std::int64_t i) {
-      return k == 0 ? block_.template load<S, kWidth>(from + i)
-                    : block_.template load<S, kWidth>(mine + i);
+      return k == 0 ? load_values<S, kWidth>(from + i) : load_values<S, kWidth>(mine + i);
     };
     if (step.last)
       return each(part.count, 2, load, Combine(),
                   [&](std::int64_t i, const auto& sum) { store_whole(mine + i, sum); });
     S* to = slot(rank_, step.to_slot);
     each(part.count, 2, load, Combine(),
-         [&](std::int64_t i, const auto& sum) { block_.store(to + i, sum); });
+         [&](std::int64_t i, const auto& sum) { store_values(to + i, sum); });
   }
 
   /// By the tree over the ranks.
@@ -142,7 +140,7 @@ class AllReduceBlock {
     each(
         part.count, plan().ranks,
         [&]<int kWidth>(int rank, std::int64_t i) {
-          return block_.template load<S, kWidth>(data(rank) + part.begin + i);
+          return load_values<S, kWidth>(data(rank) + part.begin + i);
         },
         Combine(), [&](std::int64_t i, const auto& sum) { store_whole(to + i, sum); });
   }
@@ -152,12 +150,11 @@ class AllReduceBlock {
     T* to = data(rank_) + part.begin;
     each(
         part.count, 1,
-        [&]<int kWidth>(int, std::int64_t i) { return block_.template load<T, kWidth>(from + i); },
+        [&]<int kWidth>(int, std::int64_t i) { return load_values<T, kWidth>(from + i); },
         [](const auto& only, const auto&) { return only; },
-        [&](std::int64_t i, const auto& values) { block_.store(to + i, values); });
+        [&](std::int64_t i, const auto& values) { store_values(to + i, values); });
   }
 
-  const DeviceBlock& block_;
   const AllReduceRun& run_;
   int rank_;
   int index_;
@@ -170,8 +167,7 @@ template <class T, CombineOp op, CombineRoute route>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     all_reduce_blocks(const __grid_constant__ AllReduceRun run) {
   const int block = static_cast<int>(blockIdx.x), blocks = run.plan.blocks;
-  const DeviceBlock device;
-  AllReduceBlock<T, op, route>(device, run, run.launched[block / blocks], block % blocks).run();
+  AllReduceBlock<T, op, route>(run, run.launched[block / blocks], block % blocks).run();
 }
 
 // ---- launchers ----------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 // several with peer access; the host takes no part between launch and end.
 #pragma once
 
+#include <atomic>
+
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/device.h"
 #include "ringlet/core/device/device_objects.h"
@@ -40,6 +42,10 @@ void load_all_reduce(const PeerCall& call, Device device);
 
 /// Throws if a wait over this view has timed out, naming ranks and step; kernels that have not run
 /// yet are not covered. After a timeout every later collective over the view fails.
-void check_all_reduce(const PeerView& view);
+inline void check_all_reduce(const PeerView& view) {
+  const std::uint64_t word = std::atomic_ref(*view.error).load();
+  if (word == Stall::kAbandoned) fail("[all_reduce] ended, because a rank has failed");
+  if (word != 0) fail("[all_reduce] ", describe(Stall::of(word)));
+}
 
 }  // namespace ringlet::cuda

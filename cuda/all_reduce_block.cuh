@@ -21,152 +21,147 @@ inline constexpr int kAtOnce = 1;
 template <class S, int kWidth>
 requires(kWidth > 1) inline constexpr int kAtOnce<Values<S, kWidth>> = kWidth < 4 ? 4 : 16 / kWidth;
 
-class DeviceBlock {
- public:
-  template <class S, int kWidth, class X>
-  __device__ __forceinline__ static Values<S, kWidth> load(const X* from) {
-    Values<S, kWidth> values;
-    if constexpr (kWidth == 1 && std::is_same_v<S, X>) {
-      values.of[0] = *from;
-    } else if constexpr (kWidth == 1) {
-      values.of[0] = read(from);
-    } else if constexpr (std::is_same_v<S, X>) {
-      load_words(from, values);
-    } else {
-      const Values<X, kWidth> narrow = load<X, kWidth>(from);
+// "memory" orders the access against the signals around it. Assembly, because the compiler splits
+// stores of structs. Accesses bypass the L1 cache, which peers do not share.
+__device__ __forceinline__ void load_word(const uint4* from, uint4& word) {
+  asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+               : "l"(from)
+               : "memory");
+}
+__device__ __forceinline__ void store_word(uint4* to, const uint4& word) {
+  asm volatile("st.global.cg.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(word.x), "r"(word.y),
+               "r"(word.z), "r"(word.w)
+               : "memory");
+}
+
+template <class X, int kWidth>
+__device__ __forceinline__ void load_words(const X* from, Values<X, kWidth>& values) {
+  uint4 words[sizeof(values) / 16];
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) values.of[j] = read(&narrow.of[j]);
-    }
-    return values;
-  }
-
-  template <class X, class S, int kWidth>
-  __device__ __forceinline__ static void store(X* to, const Values<S, kWidth>& values) {
-    if constexpr (kWidth == 1 && std::is_same_v<S, X>) {
-      *to = values.of[0];
-    } else if constexpr (kWidth == 1) {
-      *to = rounded<X>(values.of[0]);
-    } else if constexpr (std::is_same_v<S, X>) {
-      store_words(to, values);
-    } else {
-      Values<X, kWidth> narrow;
+  for (int k = 0; k < static_cast<int>(sizeof(values) / 16); ++k)
+    load_word(reinterpret_cast<const uint4*>(from) + k, words[k]);
+  memcpy(&values, words, sizeof(values));
+}
+template <class X, int kWidth>
+__device__ __forceinline__ void store_words(X* to, const Values<X, kWidth>& values) {
+  uint4 words[sizeof(values) / 16];
+  memcpy(words, &values, sizeof(values));
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) narrow.of[j] = rounded<X>(values.of[j]);
-      store(to, narrow);
-    }
-  }
+  for (int k = 0; k < static_cast<int>(sizeof(values) / 16); ++k)
+    store_word(reinterpret_cast<uint4*>(to) + k, words[k]);
+}
 
-  template <class Load, class Fold, class Store>
-  __device__ __forceinline__ void each(std::int64_t n, int sources, const Load& load,
-                                       const Fold& fold, const Store& store) const {
-    using V = decltype(load(0, n));
-    std::int64_t i = threadIdx.x;
-    for (; i + (kAtOnce<V> - 1) * kBlockThreads < n; i += kAtOnce<V> * kBlockThreads)
-      some<kAtOnce<V>, V>(i, sources, load, fold, store);
-    for (; i < n; i += kBlockThreads) some<1, V>(i, sources, load, fold, store);
-  }
-
-  template <class Body>
-  __device__ __forceinline__ bool together(int n, const Body& body) const {
-    __syncthreads();
-    const int i = static_cast<int>(threadIdx.x);
-    return __syncthreads_and(i >= n || body(i));
-  }
-
-  /// `across`: the ranks of the flag are on several devices.
-  __device__ __forceinline__ static std::uint32_t acquire(const std::uint32_t* flag, bool across) {
-    std::uint32_t value;
-    if (across)
-      asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-    else
-      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-    return value;
-  }
-  __device__ __forceinline__ static void release(std::uint32_t* flag, std::uint32_t value,
-                                                 bool across) {
-    if (across)
-      asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-    else
-      asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-  }
-
-  __device__ __forceinline__ static std::uint64_t now() {
-    std::uint64_t nanoseconds;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(nanoseconds));
-    return nanoseconds;
-  }
-  __device__ __forceinline__ static std::uint64_t error(const std::uint64_t* word) {
-    std::uint64_t value;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-  }
-  __device__ __forceinline__ static void set_error(std::uint64_t* word, std::uint64_t value) {
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-  }
-
- private:
-  template <int kCount, class V, class Load, class Fold, class Store>
-  __device__ __forceinline__ static void some(std::int64_t i, int sources, const Load& load,
-                                              const Fold& fold, const Store& store) {
-    V values[kCount];
+template <class S, int kWidth, class X>
+__device__ __forceinline__ Values<S, kWidth> load_values(const X* from) {
+  Values<S, kWidth> values;
+  if constexpr (kWidth == 1 && std::is_same_v<S, X>) {
+    values.of[0] = *from;
+  } else if constexpr (kWidth == 1) {
+    values.of[0] = to_compute(*from);
+  } else if constexpr (std::is_same_v<S, X>) {
+    load_words(from, values);
+  } else {
+    const Values<X, kWidth> narrow = load_values<X, kWidth>(from);
 #pragma unroll
-    for (int j = 0; j < kCount; ++j) values[j] = load(0, i + j * kBlockThreads);
-    static_assert(kMostPeers <= 32);
-    V waiting[kMostWaiting][kCount];
-    int depth = 0;
+    for (int j = 0; j < kWidth; ++j) values.of[j] = to_compute(narrow.of[j]);
+  }
+  return values;
+}
+
+template <class X, class S, int kWidth>
+__device__ __forceinline__ void store_values(X* to, const Values<S, kWidth>& values) {
+  if constexpr (kWidth == 1 && std::is_same_v<S, X>) {
+    *to = values.of[0];
+  } else if constexpr (kWidth == 1) {
+    *to = from_compute<X>(values.of[0]);
+  } else if constexpr (std::is_same_v<S, X>) {
+    store_words(to, values);
+  } else {
+    Values<X, kWidth> narrow;
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) narrow.of[j] = from_compute<X>(values.of[j]);
+    store_values(to, narrow);
+  }
+}
+
+template <int kCount, class V, class Load, class Fold, class Store>
+__device__ __forceinline__ void some(std::int64_t i, int sources, const Load& load,
+                                     const Fold& fold, const Store& store) {
+  V values[kCount];
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) values[j] = load(0, i + j * kBlockThreads);
+  static_assert(kMostPeers <= 32);
+  V waiting[kMostWaiting][kCount];
+  int depth = 0;
 #pragma unroll 1
-    for (int k = 1; k < sources; ++k) {
-      V next[kCount];
+  for (int k = 1; k < sources; ++k) {
+    V next[kCount];
 #pragma unroll
-      for (int j = 0; j < kCount; ++j) next[j] = load(k, i + j * kBlockThreads);
-      const int additions = additions_after(k, sources);
+    for (int j = 0; j < kCount; ++j) next[j] = load(k, i + j * kBlockThreads);
+    const int additions = additions_after(k, sources);
 #pragma unroll
-      for (int j = 0; j < kCount; ++j) {
-        if (additions == 0) waiting[depth][j] = values[j];
-        values[j] = additions == 0 ? next[j] : fold(values[j], next[j]);
-      }
-      depth += additions == 0;
-      for (int left = additions; left > 1; --left) {
-        --depth;
-#pragma unroll
-        for (int j = 0; j < kCount; ++j) values[j] = fold(waiting[depth][j], values[j]);
-      }
+    for (int j = 0; j < kCount; ++j) {
+      if (additions == 0) waiting[depth][j] = values[j];
+      values[j] = additions == 0 ? next[j] : fold(values[j], next[j]);
     }
+    depth += additions == 0;
+    for (int left = additions; left > 1; --left) {
+      --depth;
 #pragma unroll
-    for (int j = 0; j < kCount; ++j) store(i + j * kBlockThreads, values[j]);
+      for (int j = 0; j < kCount; ++j) values[j] = fold(waiting[depth][j], values[j]);
+    }
   }
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) store(i + j * kBlockThreads, values[j]);
+}
 
-  template <class X, int kWidth>
-  __device__ __forceinline__ static void load_words(const X* from, Values<X, kWidth>& values) {
-    uint4 words[sizeof(values) / 16];
-#pragma unroll
-    for (int k = 0; k < static_cast<int>(sizeof(values) / 16); ++k)
-      load_word(reinterpret_cast<const uint4*>(from) + k, words[k]);
-    memcpy(&values, words, sizeof(values));
-  }
-  template <class X, int kWidth>
-  __device__ __forceinline__ static void store_words(X* to, const Values<X, kWidth>& values) {
-    uint4 words[sizeof(values) / 16];
-    memcpy(words, &values, sizeof(values));
-#pragma unroll
-    for (int k = 0; k < static_cast<int>(sizeof(values) / 16); ++k)
-      store_word(reinterpret_cast<uint4*>(to) + k, words[k]);
-  }
+template <class Load, class Fold, class Store>
+__device__ __forceinline__ void each_of_block(std::int64_t n, int sources, const Load& load,
+                                              const Fold& fold, const Store& store) {
+  using V = decltype(load(0, n));
+  std::int64_t i = threadIdx.x;
+  for (; i + (kAtOnce<V> - 1) * kBlockThreads < n; i += kAtOnce<V> * kBlockThreads)
+    some<kAtOnce<V>, V>(i, sources, load, fold, store);
+  for (; i < n; i += kBlockThreads) some<1, V>(i, sources, load, fold, store);
+}
 
-  // "memory" orders the access against the signals around it. Assembly, because the compiler splits
-  // stores of structs. Accesses bypass the L1 cache, which peers do not share.
-  __device__ __forceinline__ static void load_word(const uint4* from, uint4& word) {
-    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
-                 : "l"(from)
-                 : "memory");
-  }
-  __device__ __forceinline__ static void store_word(uint4* to, const uint4& word) {
-    asm volatile("st.global.cg.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(word.x), "r"(word.y),
-                 "r"(word.z), "r"(word.w)
-                 : "memory");
-  }
-};
+template <class Body>
+__device__ __forceinline__ bool together(int n, const Body& body) {
+  __syncthreads();
+  const int i = static_cast<int>(threadIdx.x);
+  return __syncthreads_and(i >= n || body(i));
+}
+
+/// `across`: the ranks of the flag are on several devices.
+__device__ __forceinline__ std::uint32_t acquire(const std::uint32_t* flag, bool across) {
+  std::uint32_t value;
+  if (across)
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  else
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+__device__ __forceinline__ void release(std::uint32_t* flag, std::uint32_t value, bool across) {
+  if (across)
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+  else
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ std::uint64_t now() {
+  std::uint64_t nanoseconds;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(nanoseconds));
+  return nanoseconds;
+}
+__device__ __forceinline__ std::uint64_t read_error(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ __forceinline__ void set_error(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
 
 /// The arguments of a launch.
 struct AllReduceRun {
@@ -187,13 +182,11 @@ struct Peers {
 
 class AllReduceSignals {
  public:
-  __device__ __forceinline__ AllReduceSignals(const DeviceBlock& block, const AllReduceRun& run,
-                                              int rank, int index)
-      : block_(block),
-        run_(run),
+  __device__ __forceinline__ AllReduceSignals(const AllReduceRun& run, int rank, int index)
+      : run_(run),
         rank_(rank),
         index_(index),
-        begin_(block.acquire(flag(rank, rank), run.view.across_devices)) {}
+        begin_(acquire(flag(rank, rank), run.view.across_devices)) {}
 
   __device__ __forceinline__ Peers next() const { return {plan().around(rank_ + 1), 1}; }
   __device__ __forceinline__ Peers previous() const { return {plan().around(rank_ - 1), 1}; }
@@ -203,9 +196,9 @@ class AllReduceSignals {
 
   /// Signals the progress of this block to `peers`.
   __device__ __forceinline__ void raise(Peers peers, std::uint32_t signal) const {
-    block_.together(peers.count, [&](int i) {
-      block_.release(flag(plan().around(peers.first + i), rank_), begin_ + signal,
-                     run_.view.across_devices);
+    together(peers.count, [&](int i) {
+      release(flag(plan().around(peers.first + i), rank_), begin_ + signal,
+              run_.view.across_devices);
       return true;
     });
   }
@@ -213,7 +206,7 @@ class AllReduceSignals {
   /// Waits until all of `peers` have raised `signal`; false if a wait times out, on any rank.
   __device__ __forceinline__ bool wait(Peers peers, std::uint32_t signal, int step,
                                        std::int64_t segment) const {
-    return block_.together(peers.count, [&](int i) {
+    return together(peers.count, [&](int i) {
       const int peer = plan().around(peers.first + i);
       return spin(flag(rank_, peer), begin_ + signal,
                   {rank_, peer, step, static_cast<std::uint32_t>(segment)});
@@ -242,19 +235,18 @@ class AllReduceSignals {
                                        const Stall& stall) const {
     constexpr unsigned kPolls = 64;
     const bool across = run_.view.across_devices;
-    if (reached(block_.acquire(at, across), target)) return true;
-    const std::uint64_t begin = block_.now();
+    if (reached(acquire(at, across), target)) return true;
+    const std::uint64_t begin = now();
     for (unsigned polls = 1;; ++polls) {
-      if (reached(block_.acquire(at, across), target)) return true;
+      if (reached(acquire(at, across), target)) return true;
       if (polls % kPolls != 0) continue;
-      const std::uint64_t error = block_.error(run_.view.error);
-      if (error == 0 && block_.now() - begin < run_.wait_nanoseconds) continue;
-      if (error == 0 || stall.word() < error) block_.set_error(run_.view.error, stall.word());
+      const std::uint64_t error = read_error(run_.view.error);
+      if (error == 0 && now() - begin < run_.wait_nanoseconds) continue;
+      if (error == 0 || stall.word() < error) set_error(run_.view.error, stall.word());
       return false;
     }
   }
 
-  const DeviceBlock& block_;
   const AllReduceRun& run_;
   int rank_;
   int index_;

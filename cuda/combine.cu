@@ -24,9 +24,9 @@ struct Sources {
 template <class T>
 struct Ends {
   T* out;
-  sum_t<T>* carried;
+  compute_t<T>* carried;
   int depth_in, depth_out;
-  sum_t<T> scale;
+  compute_t<T> scale;
 };
 
 // ---- element by element: any alignment ----------------------------------------------------
@@ -34,18 +34,18 @@ struct Ends {
 template <CombineOp op, class T>
 __global__ void combine_elements(Ends<T> ends, Sources<T> sources, int count, std::int64_t begin,
                                  std::int64_t n) {
-  using S = sum_t<T>;
+  using S = compute_t<T>;
   grid_stride(n - begin, [&](std::int64_t i) {
     const std::int64_t at = begin + i;
     S stack[std::numeric_limits<int>::digits];
     int depth = 0;
     for (; depth < ends.depth_in; ++depth) stack[depth] = ends.carried[depth * n + at];
     for (int k = 0; k < count; ++k) {
-      stack[depth++] = read(sources.data[k] + at);
+      stack[depth++] = to_compute(sources.data[k][at]);
       for (int left = sources.additions[k]; left > 0; --left, --depth)
         stack[depth - 2] = combined<op>(stack[depth - 2], stack[depth - 1]);
     }
-    if (ends.depth_out == 0) ends.out[at] = rounded<T>(scaled(stack[0], ends.scale));
+    if (ends.depth_out == 0) ends.out[at] = from_compute<T>(scaled(stack[0], ends.scale));
     for (depth = 0; depth < ends.depth_out; ++depth) ends.carried[depth * n + at] = stack[depth];
   });
 }
@@ -129,7 +129,7 @@ void check_elements_aligned(const CombineArgs& args, std::size_t itemsize) {
 // kMostSources sources per launch, with f32 (f64, the integer) between launches.
 template <CombineOp op, class T>
 void run(const CombineArgs& args, std::int64_t begin, Device device) {
-  using S = sum_t<T>;
+  using S = compute_t<T>;
   const auto arrays = static_cast<std::size_t>(args.count > kMostSources ? most_depth(args) : 0);
   const Workspace carried(device, arrays * static_cast<std::size_t>(args.n) * sizeof(S));
   Ends<T> ends{static_cast<T*>(args.out), carried.as<S>(), 0, 0, static_cast<S>(args.scale)};
@@ -148,7 +148,7 @@ void run(const CombineArgs& args, Device device) {
   check_elements_aligned(args, sizeof(T));
   if (args.op == CombineOp::max) return run<CombineOp::max, T>(args, 0, device);
   std::int64_t packed = 0;
-  if constexpr (std::is_floating_point_v<compute_t<T>>)
+  if constexpr (std::is_floating_point_v<compute_t<T>> && !std::is_same_v<T, float16>)
     if (args.count <= kMostSources && most_depth(args) <= 1 + kMostWaiting && all_aligned(args)) {
       packed = args.n - args.n % kPack<T>;
       launch("combine", device, combine_packs<T>, grid_for(packed / kPack<T>), kThreads, 0,

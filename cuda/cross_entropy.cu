@@ -26,7 +26,9 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_rows(CrossEntropyRows 
   for_team_rows<Team>(args.rows, [&](std::int64_t row) {
     const T* const x = static_cast<const T*>(args.logits) + row * args.classes;
     const S largest = row_max<Team>(x, args.classes);
-    const S sum = row_exp_sum<Team>(x, args.classes, largest), log_sum = logarithm(sum);
+    const S sum = row_exp_sum<Team>(x, args.classes, largest);
+    // In f64 for every type, as on the CPU.
+    const S log_sum = static_cast<S>(::log(static_cast<double>(sum)));
     if (team_lane<Team>() > 0) return;
     S* const lse = static_cast<S*>(args.lse) + 2 * row;
     lse[0] = largest;
@@ -76,7 +78,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t label = label_of(args, row);
     const bool known = label >= 0 && label < args.classes;
     for_columns<Team>(args.classes, [&](std::int64_t c) {
-      const S p = exponential(to_compute(x[c]) - largest) * share;
+      const S p = ::exp(to_compute(x[c]) - largest) * share;
       const S gradient = c == label ? p - factor : p;
       out[c] = from_compute<T>(known ? gradient : static_cast<S>(NAN));
     });

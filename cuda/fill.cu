@@ -1,7 +1,5 @@
 #include "ringlet/core/ops/fill.h"
 
-#include <cuda_fp16.h>
-
 #include "ringlet/core/base/convert.h"
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/launch.h"
@@ -10,22 +8,10 @@
 namespace ringlet::cuda {
 namespace {
 
-// core's convert(), with the device's conversions of float16.
+// core's convert(), with the device's conversions of bf16 and f16.
 template <class To, class From>
 __device__ __forceinline__ To converted(From value) {
-  if constexpr (std::is_same_v<From, float16>) {
-    return converted<To>(__half2float(__ushort_as_half(value.bits)));
-  } else if constexpr (std::is_same_v<From, bfloat16>) {
-    return converted<To>(to_compute(value));
-  } else if constexpr (std::is_same_v<To, float16>) {
-    float16 half;
-    half.bits = __half_as_ushort(__float2half_rn(static_cast<float>(value)));
-    return half;
-  } else if constexpr (std::is_same_v<To, bfloat16>) {
-    return from_compute<bfloat16>(static_cast<float>(value));
-  } else {
-    return convert<To>(value);
-  }
+  return from_compute<To>(convert<compute_t<To>>(to_compute(value)));
 }
 
 template <class T>

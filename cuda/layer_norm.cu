@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) layer_norm_backward_long(LayerNormBa
       for (int i = 0; i < kLongRun; ++i) {
         const S gw = g[i] * weight[i];
         totals[0] += gw;
-        totals[1] = multiply_add(gw, n[i], totals[1]);
+        totals[1] = ::fma(gw, n[i], totals[1]);
       }
     }
     const S means[2] = {team_sum<BlockTeam>(totals[0]) / static_cast<S>(args.columns),
@@ -65,7 +65,7 @@ __global__ void layer_norm_long_columns(LayerNormBackwardArgs args, std::int64_t
     for (std::int64_t row = begin; row < end && row < args.rows; ++row) {
       S g[1], n[1];
       load_dropped_gradient<T>(args, row, column, g, n);
-      sum_weight = multiply_add(g[0], n[0], sum_weight);
+      sum_weight = ::fma(g[0], n[0], sum_weight);
       sum_bias += g[0];
     }
     S* const at = partial + 2 * block * args.columns + column;

@@ -105,10 +105,10 @@ __global__ void __launch_bounds__(kPlanThreads)
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         const S gw = g[r][i] * weight[i];
-        sum_weight[i] = multiply_add(g[r][i], n[r][i], sum_weight[i]);
+        sum_weight[i] = ::fma(g[r][i], n[r][i], sum_weight[i]);
         sum_bias[i] += g[r][i];
         totals[r][0] += gw;
-        totals[r][1] = multiply_add(gw, n[r][i], totals[r][1]);
+        totals[r][1] = ::fma(gw, n[r][i], totals[r][1]);
       }
     }
     if (!wanted) continue;

@@ -93,23 +93,6 @@ class Operand {
   std::optional<Workspace> copy_;
 };
 
-/// The bias in the product's dtype, as the library adds it; null if the library does not add it.
-class BiasOperand {
- public:
-  BiasOperand(const MatmulArgs& args, Device device, const MatmulPlan& plan)
-      : data_(plan.adds_bias ? args.bias : nullptr) {
-    if (!data_ || plan.product == DType::f32) return;
-    rounded_.emplace(ToRound{args.bias, args.n, DType::f32, plan.product, args.round_bias, true},
-                     device);
-    data_ = rounded_->data();
-  }
-  const void* data() const { return data_; }
-
- private:
-  const void* data_;
-  std::optional<Rounded> rounded_;
-};
-
 namespace {
 
 // ---- sums of rows -------------------------------------------------------------------------
@@ -138,7 +121,7 @@ __global__ void sum_parts(S* out, const T* in, std::int64_t m, std::int64_t n, s
   if (threadIdx.y != 0 || column >= n) return;
   for (int i = 1; i < kSumRows; ++i) sum += sums[i][threadIdx.x];
   S* const to = out + blockIdx.y * n + column;
-  *to = beta != 0 ? DeviceOps{}.fma(beta, *to, sum) : sum;
+  *to = beta != 0 ? ::fma(beta, *to, sum) : sum;
 }
 
 template <class T, class S>
@@ -192,8 +175,14 @@ bool multiply(const MatmulArgs& args, Device device, const MatmulPlan& plan, con
                                               : args.out;
   const Workspace sums(device,
                        plan.adds_sums ? static_cast<std::size_t>(args.m) * sizeof(float) : 0);
-  const BiasOperand bias(args, device, plan);
-  const ProductPointers at{b.data(), a.data(), bias.data(),
+  std::optional<Rounded> bias;  // the library adds it in the product's dtype
+  if (plan.adds_bias && plan.product != DType::f32)
+    bias.emplace(ToRound{args.bias, args.n, DType::f32, plan.product, args.round_bias, true},
+                 device);
+  const ProductPointers at{b.data(), a.data(),
+                           bias             ? bias->data()
+                           : plan.adds_bias ? args.bias
+                                            : nullptr,
                            plan.adds_sums    ? sums.data()
                            : plan.makes_sums ? args.a_sums
                                              : nullptr,

@@ -38,8 +38,8 @@ struct MatmulPlan {
   bool adds_bias;   // by the library, along out's rows; in the dtype of the product
   bool makes_sums;  // of a, by the library, in f32 (see below)
   bool adds_sums;   // afterwards the library's sums are added to a_sums, as the library overwrites
-  bool scratch;     // the product goes to separate memory, which finish_element reads
-  bool finish;      // finish_element runs for every element
+  bool scratch;     // the product goes to separate memory, which finish_product reads
+  bool finish;      // finish_product runs
 
   bool has_epilogue() const { return adds_bias || makes_sums; }
   /// Whether all rows begin at multiples of 8 elements: of 16 bytes, in bf16.
@@ -91,40 +91,6 @@ inline MatmulPlan plan_matmul(const MatmulArgs& args, bool epilogues) {
   plan.finish = plan.scratch || args.pre_activation || (args.bias && !plan.adds_bias);
   plan.beta = plan.scratch ? 0 : args.beta;
   return plan;
-}
-
-/// The arguments of finish_element; S is float, or double for f64.
-template <class S, class Sum, class Out>
-struct FinishArgs {
-  const Sum* product;  // (m, n); null: zeros, of a product with k = 0
-  const S* bias;       // (n), counts as rounded to Out; null: none, or added already
-  Out* pre;            // (m, n); null: no GELU
-  Out* out;            // (m, n)
-  std::int64_t n;
-  S beta;  // factor of out; with 0 out is not read
-
-  /// Whether the product was written to `pre` and needs no further step.
-  RINGLET_HOST_DEVICE bool has_pre() const {
-    return static_cast<const void*>(product) == pre && !bias && beta == 0;
-  }
-};
-
-/// The remaining steps of element (row, column). `ops` has the type's arithmetic: to(value) from an
-/// element, from<Out>(value) to one, fma(a, b, c), gelu(x).
-template <class S, class Sum, class Out, class Ops>
-RINGLET_HOST_DEVICE void finish_element(const FinishArgs<S, Sum, Out>& args, std::int64_t row,
-                                        std::int64_t column, Ops ops) {
-  const std::int64_t i = row * args.n + column;
-  S value = args.product ? static_cast<S>(ops.to(args.product[i])) : S{0};
-  if (args.beta != 0) value = ops.fma(args.beta, static_cast<S>(ops.to(args.out[i])), value);
-  if (args.bias) value += ops.to(ops.template from<Out>(args.bias[column]));
-  if (args.pre) {
-    // The activation's input is the stored value, as in two separate ops.
-    const Out stored = ops.template from<Out>(value);
-    if (!args.has_pre()) args.pre[i] = stored;
-    value = ops.gelu(static_cast<S>(ops.to(stored)));
-  }
-  args.out[i] = ops.template from<Out>(value);
 }
 
 }  // namespace ringlet::cuda

@@ -31,7 +31,7 @@ inline constexpr int kLongRun = 4;
 
 template <class Team, class S>
 __device__ __forceinline__ S row_rstd(S squares, std::int64_t columns, S eps) {
-  return S{1} / square_root(team_sum<Team>(squares) / static_cast<S>(columns) + eps);
+  return S{1} / ::sqrt(team_sum<Team>(squares) / static_cast<S>(columns) + eps);
 }
 
 template <class S>
@@ -52,7 +52,7 @@ __device__ __forceinline__ void write_normalized(const NormalizedRows<T>& out, s
 #pragma unroll
   for (int i = 0; i < V; ++i) {
     n[i] = (z[i] - mean) * rstd;
-    y[i] = multiply_add(n[i], weight[i], bias[i]);
+    y[i] = ::fma(n[i], weight[i], bias[i]);
   }
   if (out.dropout.threshold > 0) drop(y, kept, out.dropout);
   const std::int64_t at = row * out.columns;
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         const S d = z[k][i] - mean;
-        if ((k * kWarp + lane) * V + i < out.columns) squares = multiply_add(d, d, squares);
+        if ((k * kWarp + lane) * V + i < out.columns) squares = ::fma(d, d, squares);
       }
     const S rstd = row_rstd<WarpTeam>(squares, out.columns, out.eps);
     if (lane == 0) write_moments(out.mean, out.rstd, row, mean, rstd);
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < kLongRun; ++i) {
         const S d = z[0][i] - mean;
-        if (column + i < out.columns) squares = multiply_add(d, d, squares);
+        if (column + i < out.columns) squares = ::fma(d, d, squares);
       }
     }
     const S rstd = row_rstd<BlockTeam>(squares, out.columns, out.eps);

@@ -3,7 +3,6 @@
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/core/ops/clip.h"
 #include "ringlet/cuda/launch.h"
-#include "ringlet/cuda/optimizer_step.h"
 #include "ringlet/cuda/pack.h"
 #include "ringlet/cuda/reduce.cuh"
 #include "ringlet/cuda/types.cuh"
@@ -66,26 +65,11 @@ __device__ __forceinline__ void for_part(const VectorSpan& part, Body&& body) {
     body(part.single(i), std::integral_constant<int, 1>());
 }
 
-template <class T, int kCount>
-__device__ __forceinline__ void load_some(const T* from, T (&to)[kCount]) {
-  if constexpr (kCount == 1)
-    to[0] = from[0];
-  else
-    load_pack(from, to);
-}
-template <class T, int kCount>
-__device__ __forceinline__ void store_some(T* to, const T (&from)[kCount]) {
-  if constexpr (kCount == 1)
-    to[0] = from[0];
-  else
-    store_pack(to, from);
-}
-
 // Parameters, and their rounded copy unless `rounded` is null.
 template <class T, int kCount>
 __device__ __forceinline__ void store_params(T* to, bfloat16* rounded, std::int64_t at,
                                              const T (&from)[kCount]) {
-  store_some(to + at, from);
+  store_run(to + at, from);
   if constexpr (std::is_same_v<T, float>) {
     if (!rounded) return;
     if constexpr (kCount == 1)
@@ -95,7 +79,32 @@ __device__ __forceinline__ void store_params(T* to, bfloat16* rounded, std::int6
   }
 }
 
-// ---- AdamW --------------------------------------------------------------------------------
+// ---- AdamW: the operations of core/cpu/optimizer.cpp --------------------------------------
+
+template <class T>
+struct AdamWFactors {
+  T scale, decay, one_minus_beta1, beta2, one_minus_beta2, eps, step, root;
+};
+/// The factors of one segment, from the current values of `args.scalars` and `args.grad_scale`.
+template <class T>
+__device__ __forceinline__ AdamWFactors<T> adamw_factors(const AdamWArgs& args,
+                                                         std::int64_t segment) {
+  const double* const scalars = args.scalars + 4 * segment;
+  const double lr = scalars[0], weight_decay = scalars[1];
+  return {static_cast<T>(*args.grad_scale), static_cast<T>(1 - lr * weight_decay),
+          static_cast<T>(1 - args.beta1),   static_cast<T>(args.beta2),
+          static_cast<T>(1 - args.beta2),   static_cast<T>(args.eps),
+          static_cast<T>(-lr / scalars[2]), static_cast<T>(1 / ::sqrt(scalars[3]))};
+}
+
+template <class T>
+__device__ __forceinline__ void adamw_element(const AdamWFactors<T>& f, T& param, T grad, T& m,
+                                              T& v) {
+  const T g = grad * f.scale;
+  m = ::fma(f.one_minus_beta1, g - m, m);
+  v = ::fma(f.one_minus_beta2 * g, g, f.beta2 * v);
+  param = ::fma(f.step, m / ::fma(::sqrt(v), f.root, f.eps), param * f.decay);
+}
 
 // Whether the gradient's elements [begin, end), in at most two blocks of the norm, are zeros.
 __device__ __forceinline__ bool has_zeros(const double* blocks, std::int64_t begin,
@@ -118,15 +127,15 @@ __device__ __forceinline__ void adamw_part(const AdamWArgs& args, const AdamWFac
     for_part<T>(part, [&](std::int64_t at, auto count) {
       constexpr int kCount = decltype(count)::value;
       T p[kCount], g[kCount] = {}, m[kCount], v[kCount];
-      load_some(param + at, p);
-      if constexpr (!zeros) load_some(grad + at, g);
-      load_some(exp_avg + at, m);
-      load_some(exp_avg_sq + at, v);
+      load_run(param + at, p);
+      if constexpr (!zeros) load_run(grad + at, g);
+      load_run(exp_avg + at, m);
+      load_run(exp_avg_sq + at, v);
 #pragma unroll
       for (int i = 0; i < kCount; ++i) adamw_element(factors, p[i], g[i], m[i], v[i]);
       store_params(param, rounded, at, p);
-      store_some(exp_avg + at, m);
-      store_some(exp_avg_sq + at, v);
+      store_run(exp_avg + at, m);
+      store_run(exp_avg_sq + at, v);
     });
   };
   if (has_zeros(args.blocks, begin, begin + part.n))
@@ -161,7 +170,31 @@ void adamw(const AdamWArgs& args, Device device) {
   });
 }
 
-// ---- SGD ----------------------------------------------------------------------------------
+// ---- SGD: the operations of core/cpu/optimizer.cpp ----------------------------------------
+
+template <class T>
+struct SGDFactors {
+  T scale, decay, momentum, lr;
+  bool has_momentum, nesterov;
+};
+template <class T>
+__device__ __forceinline__ SGDFactors<T> sgd_factors(const SGDArgs& args, std::int64_t segment) {
+  const double* const scalars = args.scalars + 2 * segment;
+  return {static_cast<T>(*args.grad_scale), static_cast<T>(scalars[1]),
+          static_cast<T>(args.momentum),    static_cast<T>(-scalars[0]),
+          args.momentum_buffer != nullptr,  args.nesterov};
+}
+
+/// `buffer` is used only with momentum.
+template <class T>
+__device__ __forceinline__ void sgd_element(const SGDFactors<T>& f, T& param, T grad, T& buffer) {
+  T g = ::fma(f.decay, param, grad * f.scale);
+  if (f.has_momentum) {
+    buffer = ::fma(f.momentum, buffer, g);
+    g = f.nesterov ? ::fma(f.momentum, buffer, g) : buffer;
+  }
+  param = ::fma(f.lr, g, param);
+}
 
 template <class T>
 __device__ __forceinline__ void sgd_part(const SGDArgs& args, const SGDFactors<T>& factors,
@@ -174,12 +207,12 @@ __device__ __forceinline__ void sgd_part(const SGDArgs& args, const SGDFactors<T
   for_part<T>(part, [&](std::int64_t at, auto count) {
     constexpr int kCount = decltype(count)::value;
     T p[kCount], g[kCount], b[kCount] = {};
-    load_some(param + at, p);
-    load_some(grad + at, g);
-    if (factors.has_momentum) load_some(buffer + at, b);
+    load_run(param + at, p);
+    load_run(grad + at, g);
+    if (factors.has_momentum) load_run(buffer + at, b);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sgd_element(factors, p[i], g[i], b[i]);
-    if (factors.has_momentum) store_some(buffer + at, b);
+    if (factors.has_momentum) store_run(buffer + at, b);
     store_params(param, rounded, at, p);
   });
 }
@@ -202,20 +235,25 @@ void sgd(const SGDArgs& args, Device device) {
 
 // ---- norms --------------------------------------------------------------------------------
 
-// One warp per block of kNormBlock elements.
+// One warp per block of kNormBlock elements. Lane l adds the squares of x[l], x[l + 32], …; then
+// lanes are added in pairs at these distances, as on the CPU.
 template <class T>
 __global__ void __launch_bounds__(kThreads) squared_norms(double* out, const T* x, std::int64_t n) {
-  static_assert(kNormLanes == kWarp);
   constexpr int kWarps = kThreads / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps * kNormBlock;
   for (std::int64_t begin = (std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp) * kNormBlock;
        begin < n; begin += step) {
     const auto count = static_cast<int>(n - begin < kNormBlock ? n - begin : kNormBlock);
-    double total = norm_of_lane(x + begin, count, lane,
-                                [](T value) { return static_cast<double>(to_compute(value)); });
+    double total = 0;
+#pragma unroll 16
+    for (int i = lane; i < count; i += kWarp) {
+      const double value = to_compute(x[begin + i]);
+      total = ::fma(value, value, total);
+    }
+    constexpr int kApart[] = {8, 16, 4, 2, 1};
 #pragma unroll
-    for (int i = 0; i < kNormFolds; ++i) total += __shfl_xor_sync(kAllLanes, total, norm_fold(i));
+    for (int i = 0; i < 5; ++i) total += __shfl_xor_sync(kAllLanes, total, kApart[i]);
     if (lane == 0) out[begin / kNormBlock] = total;
   }
 }

@@ -150,12 +150,6 @@ void PeerRanks::abandon() noexcept {
   std::atomic_ref(*error_).compare_exchange_strong(none, Stall::kAbandoned);
 }
 
-void check_all_reduce(const PeerView& view) {
-  const std::uint64_t word = std::atomic_ref(*view.error).load();
-  if (word == Stall::kAbandoned) fail("[all_reduce] ended, because a rank has failed");
-  if (word != 0) fail("[all_reduce] ", describe(Stall::of(word)));
-}
-
 void check_peer_ranks() {
   const std::lock_guard lock(living().mutex);
   for (const PeerView* view : living().views) check_all_reduce(*view);

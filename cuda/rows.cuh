@@ -1,7 +1,6 @@
 // Rows of a matrix in device code: runs of columns of any alignment, and the threads of a row.
 #pragma once
 
-#include "ringlet/cuda/arithmetic.h"
 #include "ringlet/cuda/reduce.cuh"
 #include "ringlet/cuda/types.cuh"
 
@@ -127,8 +126,7 @@ template <class Team, class T>
 __device__ __forceinline__ compute_t<T> row_exp_sum(const T* x, std::int64_t columns,
                                                     compute_t<T> shift) {
   compute_t<T> total = 0;
-  for_columns<Team>(columns,
-                    [&](std::int64_t c) { total += exponential(to_compute(x[c]) - shift); });
+  for_columns<Team>(columns, [&](std::int64_t c) { total += ::exp(to_compute(x[c]) - shift); });
   return team_sum<Team>(total);
 }
 

@@ -15,10 +15,11 @@ __global__ void __launch_bounds__(kThreads) softmax_rows(SoftmaxArgs args) {
     T* const y = static_cast<T*>(args.out) + row * args.columns;
     const S largest = row_max<Team>(x, args.columns);
     const S total = row_exp_sum<Team>(x, args.columns, largest);
-    const S log_total = args.log ? logarithm(total) : S{0};
+    // In f64 for every type, as on the CPU.
+    const S log_total = args.log ? static_cast<S>(::log(static_cast<double>(total))) : S{0};
     for_columns<Team>(args.columns, [&](std::int64_t c) {
       const S shifted = to_compute(x[c]) - largest;
-      y[c] = from_compute<T>(args.log ? shifted - log_total : exponential(shifted) / total);
+      y[c] = from_compute<T>(args.log ? shifted - log_total : ::exp(shifted) / total);
     });
   });
 }
@@ -39,12 +40,12 @@ __global__ void __launch_bounds__(kThreads) softmax_backward_rows(SoftmaxBackwar
     S total = 0;
     for_columns<Team>(args.columns, [&](std::int64_t c) {
       const S g = to_compute(grad[c]);
-      total = args.log ? total + g : multiply_add(g, to_compute(y[c]), total);
+      total = args.log ? total + g : ::fma(g, to_compute(y[c]), total);
     });
     const S dot = team_sum<Team>(total);
     for_columns<Team>(args.columns, [&](std::int64_t c) {
       const S g = to_compute(grad[c]), p = to_compute(y[c]);
-      grad_x[c] = from_compute<T>(args.log ? multiply_add(-exponential(p), dot, g) : p * (g - dot));
+      grad_x[c] = from_compute<T>(args.log ? ::fma(-::exp(p), dot, g) : p * (g - dot));
     });
   });
 }

@@ -91,59 +91,41 @@ Stream::Stream(Device device, StreamPriority priority) : device_(device), priori
   const DeviceGuard guard(device);
   const Priorities numbers;
   const int number = priority == StreamPriority::high ? numbers.high : numbers.low;
-  RINGLET_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number));
-}
-Stream::~Stream() {
-  if (stream_) cudaStreamDestroy(stream_);
-}
-Stream::Stream(Stream&& other) noexcept
-    : device_(other.device_),
-      priority_(other.priority_),
-      stream_(std::exchange(other.stream_, nullptr)) {}
-Stream& Stream::operator=(Stream&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(priority_, other.priority_);
-  std::swap(stream_, other.stream_);
-  return *this;
+  cudaStream_t stream = nullptr;
+  RINGLET_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, number));
+  stream_.reset(stream);
 }
 
-Event::Event(Device device, bool timed) : device_(device) {
+Event::Event(Device device, bool timed) : device_(device), event_(nullptr, {device}) {
   const DeviceGuard guard(device);
-  RINGLET_CUDA(
-      cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming));
+  cudaEvent_t event = nullptr;
+  RINGLET_CUDA(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));
+  event_.reset(event);
 }
 // Without a guard a thread that has chosen no device would create a context on device 0 here.
-Event::~Event() {
-  if (!event_) return;
+void Event::Destroy::operator()(cudaEvent_t event) const {
   try {
-    const DeviceGuard guard(device_);
-    cudaEventDestroy(event_);
+    const DeviceGuard guard(device);
+    cudaEventDestroy(event);
   } catch (const Error&) {
     // The program exits and the driver is unloaded.
   }
 }
-Event::Event(Event&& other) noexcept
-    : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
-Event& Event::operator=(Event&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(event_, other.event_);
-  return *this;
-}
 void Event::record(cudaStream_t stream) const {
   const DeviceGuard guard(device_);
-  RINGLET_CUDA(cudaEventRecord(event_, stream));
+  RINGLET_CUDA(cudaEventRecord(event_.get(), stream));
 }
 void Event::make_wait(cudaStream_t stream) const {
   const DeviceGuard guard(device_);
-  RINGLET_CUDA(cudaStreamWaitEvent(stream, event_, 0));
+  RINGLET_CUDA(cudaStreamWaitEvent(stream, event_.get(), 0));
 }
 void Event::synchronize() const {
   const DeviceGuard guard(device_);
-  RINGLET_CUDA(cudaEventSynchronize(event_));
+  RINGLET_CUDA(cudaEventSynchronize(event_.get()));
 }
 bool Event::done() const {
   const DeviceGuard guard(device_);
-  const cudaError_t status = cudaEventQuery(event_);
+  const cudaError_t status = cudaEventQuery(event_.get());
   if (status == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());  // or the caller's next check reports it
     return false;
@@ -153,7 +135,7 @@ bool Event::done() const {
 }
 float Event::milliseconds_since(const Event& start) const {
   float milliseconds = 0;
-  RINGLET_CUDA(cudaEventElapsedTime(&milliseconds, start.event_, event_));
+  RINGLET_CUDA(cudaEventElapsedTime(&milliseconds, start.get(), get()));
   return milliseconds;
 }
 

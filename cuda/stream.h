@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "ringlet/core/device/device.h"
 #include "ringlet/core/device/device_objects.h"
@@ -39,29 +40,26 @@ class DeviceGuard {
 class Stream {
  public:
   Stream(Device device, StreamPriority priority);
-  ~Stream();
-  Stream(Stream&& other) noexcept;
-  Stream& operator=(Stream&& other) noexcept;
 
-  cudaStream_t get() const { return stream_; }
+  cudaStream_t get() const { return stream_.get(); }
   Device device() const { return device_; }
   StreamPriority priority() const { return priority_; }
 
  private:
+  struct Destroy {
+    void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+  };
   Device device_;
   StreamPriority priority_;
-  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
 };
 
 /// A point in a stream that other streams wait for; records times only if `timed`.
 class Event {
  public:
   explicit Event(Device device, bool timed = false);
-  ~Event();
-  Event(Event&& other) noexcept;
-  Event& operator=(Event&& other) noexcept;
 
-  cudaEvent_t get() const { return event_; }
+  cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
   /// Later work on `stream` waits on the device, not on the host.
   void make_wait(cudaStream_t stream) const;
@@ -71,8 +69,12 @@ class Event {
   float milliseconds_since(const Event& start) const;
 
  private:
+  struct Destroy {
+    Device device;
+    void operator()(cudaEvent_t event) const;
+  };
   Device device_;
-  cudaEvent_t event_ = nullptr;
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> event_;
 };
 
 /// The stream of this thread's work for the device.

@@ -2,24 +2,27 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/base/convert.h"
 #include "ringlet/cuda/pack.h"
 
 namespace ringlet::cuda {
 
-/// bf16 is storage only; its compute type is f32.
+/// bf16 and f16 are storage only; their compute type is f32.
 template <class T>
-using compute_t = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
+using compute_t = std::conditional_t<kIsNarrow<T>, float, T>;
 
 template <class T>
 __device__ __forceinline__ compute_t<T> to_compute(T value) {
   if constexpr (std::is_same_v<T, bfloat16>) {
     return __uint_as_float(static_cast<std::uint32_t>(value.bits) << 16);
+  } else if constexpr (std::is_same_v<T, float16>) {
+    return __half2float(__ushort_as_half(value.bits));
   } else {
     return value;
   }
@@ -32,12 +35,16 @@ __device__ __forceinline__ T from_compute(compute_t<T> value) {
     bfloat16 result;
     result.bits = __bfloat16_as_ushort(__float2bfloat16_rn(value));
     return result;
+  } else if constexpr (std::is_same_v<T, float16>) {
+    float16 result;
+    result.bits = __half_as_ushort(__float2half_rn(value));
+    return result;
   } else {
     return value;
   }
 }
 
-/// Loads kPack<T> elements from an aligned address, in their compute type.
+/// Loads kPack<T> elements from an aligned address, in their compute type. Not of f16.
 template <class T>
 __device__ __forceinline__ void load_pack(const T* from, compute_t<T> (&to)[kPack<T>]) {
   const uint4 raw = *reinterpret_cast<const uint4*>(from);
@@ -81,20 +88,28 @@ __device__ __forceinline__ void store_half_pack(bfloat16* to, const float (&from
   *reinterpret_cast<uint2*>(to) = raw;
 }
 
-/// Several packs, for element types of different sizes that are used together.
+/// One element, or several packs, for element types of different sizes that are used together.
 template <class T, int kCount>
 __device__ __forceinline__ void load_run(const T* from, compute_t<T> (&to)[kCount]) {
-  static_assert(kCount % kPack<T> == 0);
+  if constexpr (kCount == 1) {
+    to[0] = to_compute(*from);
+  } else {
+    static_assert(kCount % kPack<T> == 0);
 #pragma unroll
-  for (int i = 0; i < kCount; i += kPack<T>)
-    load_pack(from + i, reinterpret_cast<compute_t<T>(&)[kPack<T>]>(to[i]));
+    for (int i = 0; i < kCount; i += kPack<T>)
+      load_pack(from + i, reinterpret_cast<compute_t<T>(&)[kPack<T>]>(to[i]));
+  }
 }
 template <class T, int kCount>
 __device__ __forceinline__ void store_run(T* to, const compute_t<T> (&from)[kCount]) {
-  static_assert(kCount % kPack<T> == 0);
+  if constexpr (kCount == 1) {
+    *to = from_compute<T>(from[0]);
+  } else {
+    static_assert(kCount % kPack<T> == 0);
 #pragma unroll
-  for (int i = 0; i < kCount; i += kPack<T>)
-    store_pack(to + i, reinterpret_cast<const compute_t<T>(&)[kPack<T>]>(from[i]));
+    for (int i = 0; i < kCount; i += kPack<T>)
+      store_pack(to + i, reinterpret_cast<const compute_t<T>(&)[kPack<T>]>(from[i]));
+  }
 }
 
 }  // namespace ringlet::cuda
