@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kTileThreads, 3)
       lane};
   if (blockIdx.x % 2 == 0) return long_keys<kHead>(block);
   auto* buckets = static_cast<float*>(work.buckets);
-  if (buckets) buckets += tile.index * kRelativeBuckets;
+  if (buckets) buckets += slot_of(args.shape, tile) * kRelativeBuckets;
   long_queries<kHead>(block, buckets);
 }
 

@@ -30,14 +30,14 @@ __device__ __forceinline__ void load_query_pass(int lane, Lane& s,
   const int column = column_along(lane);
   const HeadRows grads = rows_of_output<kHead>(args.grad, args.shape, item, column);
   const HeadRows outs = rows_of_output<kHead>(args.out, args.shape, item, column);
-  const float* lse = static_cast<const float*>(args.lse) + item.lse + item.begin;
+  const float* lse = static_cast<const float*>(args.lse) + item.lse;
   load_queries<kHead>(lane, s, args.shape, item);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = lane / 4 + 8 * r;
     s.grad[r] = load_along<kHead>(grads.row(item.begin + row));
     s.out[r] = load_along<kHead>(outs.row(item.begin + row));
-    s.lse[r] = row < item.rows ? lse[row] * kLog2E : 0;
+    s.lse[r] = row < item.rows ? *address_of(lse, item.begin + row, sizeof(float)) * kLog2E : 0;
   }
 }
 
@@ -66,7 +66,7 @@ __device__ __forceinline__ void query_pass_weights(const AttentionShape& shape,
                                                    const BackwardMemory<float>& memory, int key,
                                                    int lane, Lane& s) {
   const int g = lane / 4, first = column_of(0, lane % 4, 0);  // of the lane's four columns
-  const float* bias = memory.bias + kMiddle + tile_distance(key, item.begin) + first - g;
+  const float* bias = memory.bias + kMiddle + key - item.begin + first - g;
   const int real = item.attended - key - first;  // of those
   const int columns[2] = {g < item.rows ? real : 0, g + 8 < item.rows ? real : 0};
   const float mean[2] = {memory.sums.mean[g], memory.sums.mean[g + 8]};
@@ -116,8 +116,8 @@ __device__ __forceinline__ void attention_query_pass(int lane, const AttentionBa
                                                      BackwardMemory<float>& memory) {
   using Lane = QueryPassLane<kHead>;
   const AttentionShape& shape = args.shape;
-  const DistanceRange range =
-      tile_distances(0, (item.attended - 1) / kTileRows * kTileRows, item.begin, item.begin);
+  // A warp's queries and their keys are the first kBlockRows: no distance is clamped.
+  const DistanceRange range{-item.begin - 15, ((item.attended - 1) & ~15) - item.begin + 15};
   const HeadRows keys =
       rows_of_part<kHead>(shape, item, 1, item.attended, column_across<kHead>(lane));
   Lane s{};
@@ -136,16 +136,16 @@ __device__ __forceinline__ void attention_query_pass(int lane, const AttentionBa
     s.across[0] = load_across<kHead>(keys, key, lane);
     query_pass_weights(shape, item, memory, key, lane, s);
     multiply_across<kHead>(s.grad_query, s.score, s.across, 0);
-    if (work.buckets) add_distances(lane, s, memory, tile_distance(key, item.begin));
+    if (work.buckets) add_distances(lane, s, memory, key - item.begin);
   }
-  bfloat16* const to =
-      static_cast<bfloat16*>(args.grad_qkv) + item.query + column_stored<kHead>(lane);
+  bfloat16* const to = address_of(static_cast<bfloat16*>(args.grad_qkv) + item.query,
+                                  column_stored<kHead>(lane), sizeof(bfloat16));
 #pragma unroll
   for (int r = 0; r < 2; ++r)
     if (const int row = lane / 4 + 8 * r; row < item.rows)
       store_row<kHead>(address_of(to, item.begin + row, keys.stride), s.grad_query, r, item.scale);
   if (work.buckets)
-    store_buckets(lane, static_cast<float*>(work.buckets) + item.index * kRelativeBuckets,
+    store_buckets(lane, static_cast<float*>(work.buckets) + slot_of(shape, item) * kRelativeBuckets,
                   memory.by_distance, range);
 }
 
@@ -195,7 +195,8 @@ __device__ __forceinline__ void load_queries_of_keys(int lane, Lane& s,
   }
   if (shape.dropout.threshold) s.kept = kept_of_keys(shape, item, query, lane);
   if (lane < kTileRows)
-    sums.lse[lane] = query + lane < item.length ? lse[query + lane] * kLog2E : 0;
+    sums.lse[lane] =
+        query + lane < item.length ? *address_of(lse, query + lane, sizeof(float)) * kLog2E : 0;
   s.kept = shape.dropout.threshold ? kept_of_lane(s.kept, lane) : ~0u;
 }
 
@@ -207,18 +208,22 @@ __device__ __forceinline__ void key_pass_weights(const AttentionItem& item,
   const int key = lane / 4 * 2, first = column_of(0, lane % 4, 0);  // of the lane's four columns
   const float* bias = memory.bias + kMiddle + tile_distance(item.begin, query) + key - first;
   const int columns = item.length - query - first;  // of those
+  // Loads and exp2 before the conditions, which then select and do not branch.
+  const float scale = item.scale * kLog2E, share = item.kept;
+  const Words<4> lse = load_words<4>(memory.sums.lse + first);
+  const Words<4> mean = load_words<4>(memory.sums.mean + first);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int n = i / 4, r = i % 4 / 2, column = 2 * n + i % 2;
     const bool real = column < columns, kept = s.kept & 1u << (8 * column + r);
     float& score = s.score[n][i % 4];
     float& grad = s.grad_p[n][i % 4];
-    const float lse = memory.sums.lse[first + column], mean = memory.sums.mean[first + column];
-    const float x = ::fma(score, item.scale * kLog2E, bias[r - column]);
-    const float p = real ? exp2_approx(x - lse) : 0;
+    const float x = ::fma(score, scale, bias[r - column]), scaled = grad * share;
+    const float weight = exp2_approx(x - __uint_as_float(lse.word[column]));
+    const float p = real ? weight : 0;
     score = kept ? p : 0;
-    grad = kept ? grad * item.kept : 0;
-    grad = real ? p * (grad - mean) : 0;
+    grad = (kept ? scaled : 0) - __uint_as_float(mean.word[column]);
+    grad = real ? p * grad : 0;
   }
 }
 
@@ -228,8 +233,8 @@ __device__ __forceinline__ void store_key_pass(const KeyPassLane<kHead>& s, int 
                                                const AttentionBackwardArgs& args,
                                                const AttentionItem& item) {
   const int width = static_cast<int>(args.shape.heads) * kHead;
-  bfloat16* const to =
-      static_cast<bfloat16*>(args.grad_qkv) + item.query + column_stored<kHead>(lane);
+  bfloat16* const to = address_of(static_cast<bfloat16*>(args.grad_qkv) + item.query,
+                                  column_stored<kHead>(lane), sizeof(bfloat16));
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = lane / 4 * 2 + r;

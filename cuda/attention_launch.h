@@ -50,15 +50,14 @@ struct BiasMemory {
 /// The sentence that `slot` belongs to; the lanes of a warp search together.
 __device__ __forceinline__ int sentence_of(const AttentionShape& shape, int slot, int lane,
                                            SlotRule rule = kEveryTile) {
+  const int sentences = static_cast<int>(shape.sentences);
   int first = 0;
-  for (int count = static_cast<int>(shape.sentences); count > 1;) {
-    const int step = static_cast<int>((static_cast<unsigned>(count) + kLanes - 1) / kLanes);
-    const int own = step * lane;
-    const bool begun = own < count && first_slot(shape, first + own, rule) <= slot;
+  for (unsigned count = static_cast<unsigned>(sentences); count > 1;) {  // from `first` on
+    count = (count + kLanes - 1) / kLanes;
+    const int own = first + static_cast<int>(count) * lane;
+    const bool begun = own < sentences && first_slot(shape, own, rule) <= slot;
     // Sentences that fall are an error that the forward reports, and stay in bounds here.
-    const int skipped = step * __popc(__ballot_sync(kAllLanes, begun) >> 1);
-    first += skipped;
-    count = step < count - skipped ? step : count - skipped;
+    first += static_cast<int>(count) * __popc(__ballot_sync(kAllLanes, begun) >> 1);
   }
   return first;
 }

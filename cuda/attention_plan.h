@@ -45,8 +45,7 @@ RINGLET_HOST_DEVICE std::int64_t qkv_stride(const AttentionShape& shape) {
 
 /// A tile of one head of one sentence.
 struct AttentionItem {
-  std::int64_t index;  // head slots + slot, of the tile's first 16 rows
-  int head;
+  int head, sentence;
   int length;        // of the sentence
   int attended;      // keys that are not padding
   int begin;         // the tile's first row, counted from the sentence's first token
@@ -78,33 +77,38 @@ RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, in
                                                  int sentence, SlotRule rule = kEveryTile) {
   AttentionItem item{};
   const int tile = slot - first_slot(shape, sentence, rule);
-  item.index = std::int64_t{head} * attention_slots(shape) +
-               (first_slot(shape, sentence) + tile * rule.tiles);
-  if (!bounds_of(shape).hold(sentence)) return item;
+  item.head = head;
+  item.sentence = sentence;
+  item.begin = tile * rule.tiles * kTileRows;
   const int first = shape.cu_seqlens[sentence];
   item.length = shape.cu_seqlens[sentence + 1] - first;
-  item.begin = tile * rule.tiles * kTileRows;
   if (static_cast<unsigned>(item.begin) >= static_cast<unsigned>(item.length)) return item;
+  if (!bounds_of(shape).hold(sentence)) return item;
   const int left = item.length - item.begin, most = rule.tiles * kTileRows;
   item.rows = left < most ? left : most;
   item.attended = shape.lengths ? shape.lengths[sentence] : item.length;
   item.id =
       static_cast<std::uint32_t>(shape.sentence_ids ? shape.sentence_ids[sentence] : sentence);
-  item.head = head;
   if (shape.dropout.threshold) item.key = key_of(shape.dropout);
   item.scale = static_cast<float>(shape.scale);
   item.kept = shape.dropout.threshold ? static_cast<float>(shape.dropout.scale) : 1;
-  const int heads = static_cast<int>(shape.heads), size = static_cast<int>(shape.head_size);
-  item.out = std::int64_t{first} * (heads * size) + head * size;
-  item.query = std::int64_t{first} * (3 * heads * size) + head * size;
+  const int size = static_cast<int>(shape.head_size);
+  const std::int64_t token = std::int64_t{first} * (static_cast<int>(shape.heads) * size);
+  item.out = token + head * size;
+  item.query = item.out + 2 * token;
   item.lse = std::int64_t{head} * static_cast<int>(shape.tokens) + first;
   return item;
+}
+/// Of all heads' slots by kEveryTile, the one of an item's first 16 rows.
+RINGLET_HOST_DEVICE std::int64_t slot_of(const AttentionShape& shape, const AttentionItem& item) {
+  return std::int64_t{item.head} * attention_slots(shape) +
+         (first_slot(shape, item.sentence) + (item.begin >> kEveryTile.shift));
 }
 
 /// Warps take the first 64 rows of sentences with at most 64 keys, and blocks the other rows. So
 /// the bits of a sentence do not depend on its padding, nor on other sentences.
 RINGLET_HOST_DEVICE bool is_for_warp(const AttentionItem& item) {
-  return item.attended <= kBlockRows && item.begin < kBlockRows;
+  return static_cast<unsigned>((item.attended - 1) | item.begin) < kBlockRows;
 }
 /// A launch for both, of each head: blocks of `warps` tiles, and blocks of one tile of 64 rows.
 struct MixedGrid {
@@ -153,11 +157,11 @@ RINGLET_HOST_DEVICE DistanceRange tile_distances(int first_key, int last_key, in
 }
 /// For a tile of queries and all keys, 32 at a time.
 RINGLET_HOST_DEVICE DistanceRange distances_of_queries(const AttentionItem& item) {
-  return tile_distances(0, (item.attended - 1) / 32 * 32 + 16, item.begin, item.begin);
+  return tile_distances(0, ((item.attended - 1) & ~31) + 16, item.begin, item.begin);
 }
 /// For a tile of keys and all queries, 16 at a time.
 RINGLET_HOST_DEVICE DistanceRange distances_of_keys(const AttentionItem& item) {
-  return tile_distances(item.begin, item.begin, 0, (item.length - 1) / 16 * 16);
+  return tile_distances(item.begin, item.begin, 0, (item.length - 1) & ~15);
 }
 /// For 32 consecutive distances: the lowest, clamped to an equivalent inside the table.
 RINGLET_HOST_DEVICE int row_distance(int lowest) { return clamped(lowest, -kFar - 31, kFar); }

@@ -213,7 +213,8 @@ __device__ __forceinline__ void attention_query_rows(int lane, const AttentionBa
   for (int row = 0; row < item.rows; ++row)
     attention_query_row(lane, args, work, from, memory.by_distance, item.begin + row);
   if (work.buckets)
-    store_buckets(lane, static_cast<S*>(work.buckets) + item.index * kRelativeBuckets,
+    store_buckets(lane,
+                  static_cast<S*>(work.buckets) + slot_of(args.shape, item) * kRelativeBuckets,
                   memory.by_distance, kAll);
 }
 

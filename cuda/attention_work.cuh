@@ -61,9 +61,11 @@ struct BackwardMemory {
 
 /// For a warp without a tile: its share of every bucket is 0.
 template <class S>
-__device__ __forceinline__ void skip_query_pass(int lane, const AttentionWork& work,
+__device__ __forceinline__ void skip_query_pass(int lane, const AttentionShape& shape,
+                                                const AttentionWork& work,
                                                 const AttentionItem& item) {
-  if (work.buckets) static_cast<S*>(work.buckets)[item.index * kRelativeBuckets + lane] = 0;
+  if (work.buckets)
+    static_cast<S*>(work.buckets)[slot_of(shape, item) * kRelativeBuckets + lane] = 0;
 }
 
 /// Adds the slots part, part + kBucketParts, … of a head, for one bucket. The parts added in order

@@ -36,11 +36,13 @@ struct SentenceBounds {
   /// Whether sentence `s` lies within the tokens, the first at their begin, the last at their end.
   /// Tokens that count must exist, and be at least one.
   RINGLET_HOST_DEVICE bool hold(std::int64_t s) const {
-    const std::int32_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
-    const auto last = static_cast<std::int32_t>(tokens);
-    return begin >= 0 && begin <= end && end <= last && (s > 0 || begin == 0) &&
+    // Unsigned: negative ones are above all others.
+    const auto begin = static_cast<std::uint32_t>(cu_seqlens[s]);
+    const auto end = static_cast<std::uint32_t>(cu_seqlens[s + 1]);
+    const auto last = static_cast<std::uint32_t>(tokens);
+    return begin <= end && end <= last && (s > 0 || begin == 0) &&
            (s + 1 < sentences || end == last) &&
-           (!lengths || (lengths[s] > 0 && lengths[s] <= end - begin));
+           (!lengths || (lengths[s] > 0 && static_cast<std::uint32_t>(lengths[s]) <= end - begin));
   }
 };
 
