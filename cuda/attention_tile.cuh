@@ -26,7 +26,7 @@ struct HeadRows {
     return address_of(data, r < last ? r : last, stride);
   }
 };
-/// Of q, k or v (part 0, 1 or 2).
+/// Rows of q, k or v (part 0, 1 or 2).
 template <int kHead>
 __device__ __forceinline__ HeadRows rows_of_part(const AttentionShape& shape,
                                                  const AttentionItem& item, int part, int count,
@@ -35,7 +35,7 @@ __device__ __forceinline__ HeadRows rows_of_part(const AttentionShape& shape,
   const bfloat16* first = static_cast<const bfloat16*>(shape.qkv) + item.query;
   return {address_of(first, part * width + column, 2), 6 * width, count - 1};
 }
-/// Of a (T, heads d) tensor.
+/// Rows of a (T, heads d) tensor.
 template <int kHead>
 __device__ __forceinline__ HeadRows rows_of_output(const void* tensor, const AttentionShape& shape,
                                                    const AttentionItem& item, int column) {

@@ -8,7 +8,7 @@
 
 namespace ringlet::cuda {
 
-/// Of an unsigned number: nvcc then knows the lane's range.
+/// Computed unsigned, so that nvcc knows the lane's range.
 __device__ __forceinline__ int lane_of_thread() { return static_cast<int>(threadIdx.x % kWarp); }
 
 /// Words that are accessed as one; the address is a multiple of their size.
@@ -34,8 +34,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<4>& words) {
   *static_cast<uint4*>(to) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
 }
 
-/// The address `index` strides of bytes behind `first` in device memory, in one instruction. nvcc
-/// multiplies 64 bits where the stride is known to it as such.
+/// The address `index` strides of bytes behind `first` in device memory, in one instruction.
 template <class T>
 __device__ __forceinline__ T* address_of(T* first, int index, int stride) {
   std::size_t at;
