@@ -54,7 +54,7 @@ struct AttentionItem {
   PhiloxKey key;     // of dropout
   float scale;       // of the scores
   float kept;        // what dropout multiplies a weight by that it keeps
-  // Of this head in the sentence's first token, in elements:
+  // Elements of this head in the sentence's first token:
   std::int64_t query;  // in a (T, 3 heads d) tensor
   std::int64_t out;    // in a (T, heads d) tensor
   std::int64_t lse;    // in the (heads, T) log-sum-exp
@@ -99,7 +99,7 @@ RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, in
   item.lse = std::int64_t{head} * static_cast<int>(shape.tokens) + first;
   return item;
 }
-/// Of all heads' slots by kEveryTile, the one of an item's first 16 rows.
+/// The slot by kEveryTile of an item's first 16 rows, counted over all heads.
 RINGLET_HOST_DEVICE std::int64_t slot_of(const AttentionShape& shape, const AttentionItem& item) {
   return std::int64_t{item.head} * attention_slots(shape) +
          (first_slot(shape, item.sentence) + (item.begin >> kEveryTile.shift));

@@ -125,8 +125,8 @@ __device__ __forceinline__ std::uint32_t kept_of_keys(const AttentionShape& shap
   for (int k = 0; k < 8; ++k) bits |= keeps(block.word[k % 4], k / 4, shape.dropout) ? 1u << k : 0;
   return bits << 8 * j;
 }
-/// A lane's share of kept_of_keys() of all lanes: bit 8j + r is set if a lane keeps element 2r + e
-/// of product n, j = 2n + e.
+/// A lane's share of all lanes' kept_of_keys(). Bit 8j + r is set if it keeps element 2r + e of
+/// product n, j = 2n + e.
 __device__ __forceinline__ std::uint32_t kept_of_lane(std::uint32_t bits, int lane) {
 #pragma unroll
   for (int mask = 2; mask <= 4; mask *= 2) bits |= __shfl_xor_sync(kAllLanes, bits, mask);
