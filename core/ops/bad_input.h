@@ -36,7 +36,7 @@ struct SentenceBounds {
   /// Whether sentence `s` lies within the tokens, the first at their begin, the last at their end.
   /// Tokens that count must exist, and be at least one.
   RINGLET_HOST_DEVICE bool hold(std::int64_t s) const {
-    // Unsigned: negative ones are above all others.
+    // Unsigned, so that a negative one is above the rest.
     const auto begin = static_cast<std::uint32_t>(cu_seqlens[s]);
     const auto end = static_cast<std::uint32_t>(cu_seqlens[s + 1]);
     const auto last = static_cast<std::uint32_t>(tokens);
