@@ -24,7 +24,7 @@ class SideBranch {
   void on_complete(OnComplete call) { on_complete_ = std::move(call); }
 
   /// Within a capture: a scope in which the branch takes this thread's work. It ends with join().
-  /// No leaf has hooks or an observer, which would read gradients before that.
+  /// No leaf has hooks, which would read gradients before that. Observers read them in run_behind.
   class Scope {
    public:
     explicit Scope(SideBranch& branch);
@@ -46,6 +46,11 @@ class SideBranch {
   /// This thread's branch, or null. Without one, join_current and leaf_is_complete do nothing.
   static SideBranch* current();
   static void join_current();
+  /// Enqueues `work` after all that this thread and its branch have been given; neither of them
+  /// waits for what `work` enqueues on other streams.
+  static void run_behind(const std::function<void()>& work) {
+    current() ? current()->run({}, work) : work();
+  }
   static void leaf_is_complete(const VariableState& leaf);
 
  private:

@@ -77,12 +77,19 @@ class Runner {
         optimizer_(*source_.loss, {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
     source_.model.transformer()->set_compute_dtype(options.dtype);
     source_.model.set_forward_per_column(options.per_column());
-    // Steps of ranks in threads are not captured. Their speed-ups are relative to one device's
-    // best.
-    if (device_.type == DeviceType::cpu || options.by_op() || plan.devices > 1 || several()) return;
+    // Speed-ups are relative to one device's best, whether or not the ranks' steps are captured.
+    const train::StrategyTraits& traits = train::traits(plan.strategy);
+    const bool captures =
+        plan.devices == 1 || (traits.ranks && !traits.gradients && plan.together &&
+                              (comm::is_in_kernel(group.options().algorithm) ||
+                               group.transport(device_) == comm::TransportKind::nccl));
+    if (device_.type == DeviceType::cpu || options.by_op() || !captures || several()) return;
     graphs_ = std::make_shared<train::StepGraphs>(
         *source_.loss, optimizer_, device_,
-        train::StepGraphsOptions{options.step_graphs, options.dtype, print_note});
+        train::StepGraphsOptions{options.step_graphs, options.dtype,
+                                 [first = group.rank() == 0](const std::string& line) {
+                                   if (first) print_note(line);
+                                 }});
     task_.use_graphs(graphs_);
   }
 

@@ -65,6 +65,8 @@ class Engine {
   /// result is there and no peer reads the buffer; on a device all of this is enqueued. Throws
   /// Error for an op that the engine lacks.
   virtual void execute(const Collective& collective) = 0;
+  /// Error unless execute() may enqueue this collective into the graph that is being captured.
+  virtual void check_capturable(const Collective& collective);
   /// After an error of this rank: peers' kernels no longer wait for it.
   virtual void abandon() noexcept {}
 };
@@ -74,7 +76,8 @@ std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int
 /// Collectives of ranks on GPUs that read each other's memory, as one launch on each
 /// (core/device/device_objects.h). The ranks send each other their buffers, as to peers that only
 /// read. The first rank of each GPU enqueues the launch that writes those of its ranks. The group's
-/// timeout limits a rank's wait for another within the launch.
+/// timeout limits a rank's wait for another within the launch. A captured launch takes the buffers
+/// that the ranks had in the latest collective of this rank's memory.
 std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member);
 
 /// On a device: in stream order. On a CPU: in this thread, done when it returns.

@@ -36,14 +36,15 @@ class Group {
   GroupStats stats() const;
 
   // Tensors lie on a CPU or on the rank's GPU; in one collective all of them on GPUs or none. Ranks
-  // that are threads of one process may share a GPU. A graph that captured collectives must be
-  // destroyed before the group. All ranks must call the same collectives in the same order with
-  // equal dtype, sizes and pieces. Tensors are written when the Work is done and must not be
-  // touched before; they may be read if the call only sends them. Sums of bf16 and f16 are added in
-  // f32 and rounded once. Under `direct` each element is added by a fixed tree over the ranks
-  // (core/ops/sum_tree.h): its bits depend only on the ranks' values. Under `ring` they also depend
-  // on its position; partial sums of bf16 and f16 travel as f32, in twice the bytes. A call that
-  // differs, or a rank that times out or has exited: Error, on all ranks.
+  // that are threads of one process may share a GPU. A graph that captured collectives, which must
+  // be over nccl or one launch, must be destroyed before the group. All ranks must call the same
+  // collectives in the same order with equal dtype, sizes and pieces. Tensors are written when the
+  // Work is done and must not be touched before; they may be read if the call only sends them. Sums
+  // of bf16 and f16 are added in f32 and rounded once. Under `direct` each element is added by a
+  // fixed tree over the ranks (core/ops/sum_tree.h): its bits depend only on the ranks' values.
+  // Under `ring` they also depend on its position; partial sums of bf16 and f16 travel as f32, in
+  // twice the bytes. A call that differs, or a rank that times out or has exited: Error, on all
+  // ranks.
 
   /// In place.
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum) const;

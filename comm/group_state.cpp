@@ -77,8 +77,6 @@ Work GroupState::start(std::shared_ptr<Collective> collective) {
   const Device device = collective->buffer.device();
   collective->captured = is_capturing();
   RINGLET_CHECK(!collective->captured || !connects_late, "[send] transfers cannot be captured");
-  RINGLET_CHECK(!collective->captured || uses_nccl(device), "[", name(collective->call.op),
-                "] only collectives over nccl can be captured");
   const std::lock_guard lock(calls);
   if (collective->captured) {
     check_ready_for_capture(*collective);
@@ -106,9 +104,12 @@ Work GroupState::reduce(std::shared_ptr<Collective> collective) {
 
 void GroupState::enter(Collective& collective) {
   const Device device = collective.buffer.device();
-  collective.call.sequence = ++sequence;
-  bytes_sent += static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
-                itemsize(collective.call.dtype);
+  // Ranks compare no captured launches of a kernel.
+  if (!collective.captured || uses_nccl(device)) collective.call.sequence = ++sequence;
+  const std::uint64_t sends =
+      static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
+      itemsize(collective.call.dtype);
+  (collective.captured ? in_replay->bytes_sent : bytes_sent) += sends;
 
   GroupStream& stream = streams.try_emplace(device, device).first->second;
   collective.stream = &stream.stream;

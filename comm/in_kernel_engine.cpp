@@ -7,6 +7,7 @@
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/recently_used.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/device_objects.h"
 
@@ -14,6 +15,12 @@ namespace ringlet::comm {
 namespace {
 
 using Devices = std::vector<Device>;
+
+/// The memory of each rank in a collective.
+struct Addresses {
+  Devices devices;
+  std::vector<void*> data, own;
+};
 
 /// Shared by ranks that are threads. A rank writes its own elements before an exchange with each
 /// other rank, and reads theirs between that and its release.
@@ -49,8 +56,10 @@ class InKernelEngine final : public Engine {
         rank_(static_cast<std::size_t>(member.rank)),
         size_(member.size) {}
 
-  // The views are the peers' memory itself, which they do not touch until finish().
+  // The views are the peers' memory itself, which they do not touch until finish(). Signals within
+  // the launch order those of a replay; the ranks' hosts do not meet.
   void execute(const Collective& collective) override {
+    if (collective.captured) return run(collective, known(collective));
     if (!shared_)
       shared_ = std::static_pointer_cast<SharedByRanks>(transport_.shared(
           [&] { return std::make_shared<SharedByRanks>(static_cast<std::size_t>(size_)); }));
@@ -58,9 +67,17 @@ class InKernelEngine final : public Engine {
     shared_->devices[rank_] = collective.buffer.device();
     shared_->own[rank_] = announced_bytes(collective.own);
     std::vector<void*> data = exchange(collective.buffer);
-    if (collective.buffer.nbytes() > 0) run(collective, data);
+    if (collective.buffer.nbytes() > 0)
+      run(collective, {shared_->devices, std::move(data), shared_->own});
     transport_.release();
     transport_.finish();
+  }
+
+  void check_capturable(const Collective& collective) override {
+    const Device device = collective.buffer.device();
+    RINGLET_CHECK(std::ranges::count(known(collective).devices, device) == 1, "[",
+                  name(collective.call.op), "] a rank that shares ", device,
+                  " with another one captures nothing");
   }
 
   void abandon() noexcept override {
@@ -68,6 +85,25 @@ class InKernelEngine final : public Engine {
   }
 
  private:
+  using Key = std::tuple<void*, void*, std::int64_t, Op, ReduceOp, DType>;
+  static constexpr std::size_t kMostKnown = 1024;
+
+  static Key key_of(const Collective& collective) {
+    return {announced_bytes(collective.buffer),
+            announced_bytes(collective.own),
+            collective.call.count,
+            collective.call.op,
+            collective.call.reduce,
+            collective.call.dtype};
+  }
+  const Addresses& known(const Collective& collective) {
+    return latest_.find(key_of(collective), [&]() -> Addresses {
+      fail("[", name(collective.call.op),
+           "] a captured launch takes the peers' buffers of an earlier one with the same memory: "
+           "run one before the capture");
+    });
+  }
+
   // The buffer of each rank.
   std::vector<void*> exchange(const Tensor& buffer) {
     std::vector<Transmission> all;
@@ -81,16 +117,15 @@ class InKernelEngine final : public Engine {
   }
 
   // The first rank on each device launches those that share it.
-  void run(const Collective& collective, std::vector<void*> data) {
+  void run(const Collective& collective, Addresses all) {
     const Call& call = collective.call;
-    const Devices devices = shared_->devices;
-    const std::vector<void*> own = shared_->own;
+    const Devices& devices = all.devices;
     const Device device = devices[rank_];
     const bool launches =
         std::ranges::find(devices, device) - devices.begin() == static_cast<std::ptrdiff_t>(rank_);
     std::vector<std::int64_t> edges{0};
     for (const auto& [offset, count] : collective.pieces) edges.push_back(offset + count);
-    PeerCall peers{.data = data,
+    PeerCall peers{.data = all.data,
                    .edges = edges,
                    .dtype = call.dtype,
                    .route = call.algorithm == Algorithm::in_kernel_ring ? CombineRoute::ring
@@ -99,7 +134,7 @@ class InKernelEngine final : public Engine {
                    .scale = call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0,
                    .reduces = call.op != Op::all_gather,
                    .gathers = call.op != Op::reduce_scatter};
-    if (call.op == Op::reduce_scatter) peers.own = own;
+    if (call.op == Op::reduce_scatter) peers.own = all.own;
     DeviceRanks& ranks = shared_->on(devices, seconds_of(member_.timeout));
     // A driver that loads a kernel may wait for the device's work, which may be a launch that waits
     // for this rank's.
@@ -107,10 +142,11 @@ class InKernelEngine final : public Engine {
       if (std::ranges::count(devices, device) < size_) member_.note_lazy_loading();
       if (launches) ranks.load(peers, device);
       transport_.release();
-      data = exchange(collective.buffer);
-      peers.data = data;
+      all.data = exchange(collective.buffer);
+      peers.data = all.data;
     }
     if (launches) ranks.run(peers, device);
+    latest_.find(key_of(collective), [] { return Addresses{}; }) = std::move(all);
   }
 
   Transport& transport_;
@@ -119,6 +155,7 @@ class InKernelEngine final : public Engine {
   int size_;
   std::shared_ptr<SharedByRanks> shared_;
   std::set<std::tuple<Devices, DType, CombineOp, CombineRoute>> loaded_;
+  RecentlyUsed<Key, Addresses> latest_{kMostKnown};
 };
 
 }  // namespace

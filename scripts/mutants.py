@@ -27,7 +27,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # "host:": in the program without the emulated GPU, where a stand-in for NCCL runs.
 HOST_TESTS = {
     "comm/transports/nccl": ["host:comm/nccl"],
-    "comm/group_capture": ["host:comm/nccl"],
+    "comm/group_capture": ["host:comm/nccl", "comm/device"],
     "cuda/peer_ranks": ["cuda/all_reduce_device", "comm/device"],
     "autograd/": ["autograd/side_branch"],
     "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/memory_device", "train/step/step_graphs"],

@@ -58,7 +58,7 @@ int moments_of(const TrainingArguments& arguments) {
 
 std::string why_no_step_graphs(const TrainingArguments& arguments) {
   if (arguments.logical_ranks > 1) return "a step of several logical ranks is not captured";
-  if (arguments.strategy != Strategy::none)
+  if (arguments.strategy == Strategy::dp || traits(arguments.strategy).gradients)
     return str("strategy ", kStrategies(arguments.strategy), " works on the host in each");
   if (arguments.gradient_accumulation_steps > 1) return "a step of several batches is not captured";
   if (arguments.mini_batch_size > 0) return "a step of several forwards is not captured";

@@ -136,9 +136,13 @@ void TrainingRun::use_graphs() {
   if (device_.type == DeviceType::cpu) return;
   std::string why = why_no_step_graphs(arguments_);
   if (nn::on_several_devices(task_.module())) why = "parameters are on several devices";
+  if (arguments_.strategy != Strategy::none && job_.mesh.same_rows.size() > 1)
+    why = "ranks of a mesh agree along its data axis alone";
   if (why.empty()) {
     const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype,
-                                    [this](const std::string& line) { note(line); }};
+                                    [this](const std::string& line) {
+                                      if (writes()) note(line);
+                                    }};
     graphs_ = std::make_shared<StepGraphs>(task_.module(), *optimizer_, device_, options);
     if (task_.use_graphs(graphs_)) return;
     graphs_.reset();

@@ -191,14 +191,11 @@ void check_gpus(const Membership& membership, const GpuPlace& mine) {
 /// graph, before the group.
 class NcclReplays final : public ReplayObserver {
  public:
-  NcclReplays(const Membership& membership, NcclWatchdog& watchdog, Device device,
-              const Call& first)
-      : membership_(membership), watchdog_(watchdog), device_(device), first_(first) {}
+  NcclReplays(NcclWatchdog& watchdog, Device device, const Call& first)
+      : watchdog_(watchdog), device_(device), first_(first) {}
   void add_one() { ++count_; }
 
-  /// Throws what ended the group: its communicator is gone then.
   void begin_replay() override {
-    membership_.check_alarm();
     begun_ = std::make_shared<StreamEvent>(device_);
     begun_->record();
   }
@@ -209,7 +206,6 @@ class NcclReplays final : public ReplayObserver {
   }
 
  private:
-  const Membership& membership_;
   NcclWatchdog& watchdog_;
   Device device_;
   Call first_;
@@ -246,7 +242,7 @@ void NcclRank::enter(const Call& call, Device device) {
 // It runs later, any number of times, each of which is watched.
 void NcclRank::note_captured() {
   if (!captured_) {
-    captured_ = std::make_shared<NcclReplays>(membership_, *watchdog_, device_, call_);
+    captured_ = std::make_shared<NcclReplays>(*watchdog_, device_, call_);
     observe_replays(captured_);
     run_after_capture([this] { captured_.reset(); });
   }

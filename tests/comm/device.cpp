@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "ranks.h"
+#include "ringlet/comm/schedule.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -225,8 +226,11 @@ TEST_CASE("a collective between threads cannot be captured, and the group stays 
         const Tensor x = numbered(group.rank(), 1000);
         group.barrier();  // no rank copies while rank 0 captures
         if (group.rank() == 0)
-          CHECK_THROWS_WITH_AS(capture(default_device(), [&] { group.all_reduce(x); }),
-                               "[all_reduce] only collectives over nccl can be captured", Error);
+          CHECK_THROWS_WITH_AS(
+              capture(default_device(), [&] { group.all_reduce(x); }),
+              "[all_reduce] only collectives over nccl and of one launch (in-kernel "
+              "algorithms) can be captured",
+              Error);
         if (group.rank() == 0)
           CHECK_THROWS_WITH_AS(capture(default_device(), [&] { group.send(x, 1); }),
                                "[send] transfers cannot be captured", Error);
@@ -235,4 +239,136 @@ TEST_CASE("a collective between threads cannot be captured, and the group stays 
         expect_sum(x, group.size(), "all_reduce");
       },
       2);
+}
+
+namespace {
+
+/// A rank's tensor on a separate GPU, and its graph of three collectives, which leave it the sum.
+struct LaunchGraph {
+  explicit LaunchGraph(const Group& group)
+      : device{default_device().type, group.rank()},
+        x(zeros({1003}, DType::f32, device)),
+        pieces(even_pieces(1003, group.size(), kPieceAlign)) {
+    const Piece& mine = pieces[static_cast<std::size_t>(group.rank())];
+    const Tensor part = x.slice(mine.offset, mine.offset + mine.count);
+    const auto sum = [&] {
+      group.all_reduce(x, ReduceOp::mean).wait();
+      group.reduce_scatter(part, x, pieces).wait();
+      group.all_gather(x, part, pieces).wait();
+    };
+    sum();
+    graph = capture(device, sum);
+    group.barrier();
+  }
+  Device device;
+  Tensor x;  // (1003)
+  Pieces pieces;
+  std::unique_ptr<DeviceGraph> graph;
+};
+
+const GroupOptions kInKernel{.algorithm = Algorithm::in_kernel_direct};
+
+}  // namespace
+
+TEST_CASE("graphs of ranks with a GPU each sum in their launches, anew at every replay") {
+  if (!has_graphs() || !runs_across_gpus()) return;
+  for (const int size : {2, backend(default_device().type).device_count()})
+    launch(
+        [](const Group& group) {
+          LaunchGraph own(group);
+          const Tensor mine = numbered(group.rank(), 1003).to(own.device);
+          const Tensor many = numbered(group.rank(), 2000).to(own.device);
+          const GroupStats before = group.stats();
+          for (int round = 0; round < 4; ++round) {
+            own.x.copy_(mine);
+            const Tensor y = many.clone();
+            const Work work = group.all_reduce(y);  // the replay goes behind it
+            own.graph->replay();
+            work.wait();
+            if (round == 2) group.barrier();
+            const auto sum = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
+            expect(own.x, 0, 1003, sum, "replayed");
+            expect(y, 0, 2000, sum, "called before");
+          }
+          const GroupStats after = group.stats();
+          RINGLET_CHECK_EQ(after.collectives - before.collectives, std::uint64_t{5}, "called");
+          RINGLET_CHECK(after.bytes_sent - before.bytes_sent > 4 * 3000 * sizeof(float) / 2,
+                        after.bytes_sent - before.bytes_sent, " bytes sent, replays included");
+        },
+        size, {.group = kInKernel});
+}
+
+TEST_CASE("a launch is captured after one with the same memory, by ranks with a GPU each") {
+  if (!has_graphs() || !runs_across_gpus()) return;
+  for (const bool share : {false, true})
+    launch(
+        [&](const Group& group) {
+          const Device own{default_device().type, share ? 0 : group.rank()};
+          const Tensor x = numbered(group.rank(), 1000).to(own);
+          group.barrier();  // no rank enqueues anything while one captures
+          for (const bool again : {false, true}) {
+            if (again) group.all_reduce(x.slice(0, 16)).wait();
+            group.barrier();
+            for (int rank = 0; rank < group.size(); ++rank, group.barrier())
+              if (rank == group.rank())
+                CHECK_THROWS_WITH_AS(
+                    capture(own, [&] { group.all_reduce(again && share ? x.slice(0, 16) : x); }),
+                    again && share
+                        ? "[all_reduce] a rank that shares cuda:0 with another one "
+                          "captures nothing"
+                        : "[all_reduce] a captured launch takes the peers' buffers of an "
+                          "earlier one with the same memory: run one before the capture",
+                    Error);
+          }
+          group.all_reduce(x.slice(16, 1000)).wait();  // the group goes on
+          expect(
+              x, 16, 1000, [&](std::int64_t i) { return sum_over_ranks(group.size(), i); }, "sum");
+        },
+        2, {.group = kInKernel});
+}
+
+TEST_CASE("a rank that does not replay its launches ends the others' by the deadline") {
+  if (!has_graphs() || !runs_across_gpus()) return;
+  GroupOptions options = kInKernel;
+  options.timeout = std::chrono::milliseconds(250);
+  CHECK_THROWS_WITH_AS(
+      launch(
+          [](const Group& group) {
+            const LaunchGraph own(group);
+            own.graph->replay();
+            own.x.to_vector();
+            while (group.rank() == 1 && !group.store().raised())
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            own.graph->replay();
+            own.x.to_vector();
+          },
+          2, {.group = options}),
+      "rank 0: [all_reduce] rank 0 waited too long for rank 1 in step 0, segment 0", Error);
+}
+
+TEST_CASE("a rank that fails before its replay ends the others', with the cause") {
+  if (!has_graphs() || !runs_across_gpus()) return;
+  const auto start = std::chrono::steady_clock::now();
+  std::atomic<bool> replayed{false}, ended{false};
+  CHECK_THROWS_WITH_AS(launch(
+                           [&](const Group& group) {
+                             const LaunchGraph own(group);
+                             if (group.rank() == 1) {
+                               while (!replayed) std::this_thread::yield();
+                               fail("rank 1's own error");
+                             }
+                             own.graph->replay();
+                             replayed = true;
+                             try {
+                               own.x.to_vector();
+                             } catch (const Error& error) {
+                               ended = std::string(error.what()) ==
+                                       "[all_reduce] ended, because a rank has failed";
+                               throw;
+                             }
+                           },
+                           2, {.group = kInKernel}),
+                       "rank 1: rank 1's own error", Error);
+  CHECK(ended);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ringlet/autograd/side_branch.h"
 #include "ringlet/core/base/setting.h"
 
 namespace ringlet::train {
@@ -72,6 +73,10 @@ std::vector<nn::LocalSlice> DistributedDataParallel::local_slices() {
   return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
 }
 
+std::string DistributedDataParallel::why_no_graphs() const {
+  return hook_ ? "a communication hook runs on the host" : why_not_captured();
+}
+
 void DistributedDataParallel::backward_begins(std::span<autograd::VariableState* const> reached) {
   const bool reduce = begin(reached);
   for (BucketState& state : states_) state = {};
@@ -135,7 +140,7 @@ void DistributedDataParallel::reduce_rest() {
 void DistributedDataParallel::launch_complete() {
   if (!reducing_) return;
   while (next_ < buckets_.size() && (!states_[next_].active || states_[next_].waiting == 0))
-    launch_next();
+    autograd::SideBranch::run_behind([&] { launch_next(); });
 }
 
 void DistributedDataParallel::launch_next() {

@@ -65,6 +65,7 @@ class DistributedDataParallel final : public RankStrategy {
   // ---- for the optimizer: this rank holds everything ----
   const comm::Group& replicas() const override { return group_; }
   std::vector<nn::LocalSlice> local_slices() override;
+  std::string why_no_graphs() const override;
 
   void end_logical_rank(bool counts) override;
   // A bucket is reduced when its gradients are complete and all earlier buckets are in flight: the

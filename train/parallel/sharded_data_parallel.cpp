@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ringlet/autograd/side_branch.h"
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/base/setting.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -165,6 +166,10 @@ void ShardedDataParallel::after_step(bool all) {
   arena_->data().storage()->bump_version();
 }
 
+std::string ShardedDataParallel::why_no_graphs() const {
+  return gradients_ ? "units are allocated in each step" : why_not_captured();
+}
+
 Tensor ShardedDataParallel::whole_unit(const nn::Unit& unit) {
   if (!parameters_) return RankStrategy::whole_unit(unit);
   const State& state = state_of(unit);
@@ -263,7 +268,7 @@ void ShardedDataParallel::grad_ready(autograd::VariableState& leaf) {
   unit_complete(state);
   if (!reducing_) return;
   if (logical_ranks() == size()) {
-    reduce(state);
+    autograd::SideBranch::run_behind([&] { reduce(state); });
   } else {
     reduce_in_order();
   }

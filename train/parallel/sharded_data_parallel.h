@@ -34,6 +34,7 @@ class ShardedDataParallel : public RankStrategy {
   std::vector<nn::LocalSlice> local_slices() override;
   void gather_norm_blocks(Tensor& blocks) override;
   void after_step(bool all) override;
+  std::string why_no_graphs() const override;
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
   Tensor whole_unit(const nn::Unit& unit) override;
 

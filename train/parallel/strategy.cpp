@@ -1,6 +1,9 @@
 #include "ringlet/train/parallel/strategy.h"
 
+#include <utility>
+
 #include "ringlet/core/base/setting.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/nn/place.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/reach.h"
@@ -140,7 +143,26 @@ void RankStrategy::drop_gradients() {
   leave_out_unwritten();
 }
 
-void RankStrategy::backward_failed() noexcept { broken_ = broken_ || running_; }
+// Backward in a capture has changed nothing.
+void RankStrategy::backward_failed() noexcept {
+  broken_ = broken_ || (std::exchange(running_, false) && !is_capturing());
+}
+
+void RankStrategy::gradients_are_sums() {
+  for (Item& item : items_) {
+    item.forget();
+    item.reduced = item.state->has_grad;
+    item.pending = item.carried = item.state->partial = false;
+  }
+}
+
+std::string RankStrategy::why_not_captured() const {
+  if (logical_ranks() > size()) return "a step of several logical ranks is not captured";
+  if (!module_.named_buffers().empty()) return "buffers follow those of rank 0";
+  const bool captured = size() == 1 || comm::is_in_kernel(group_.options().algorithm) ||
+                        group_.transport(arena_->data().device()) == comm::TransportKind::nccl;
+  return captured ? "" : "between threads only algorithm in-kernel-direct is captured";
+}
 
 void RankStrategy::check_usable() const {
   RINGLET_CHECK(!broken_, "[", name_, "] a backward threw before its end: there is no gradient to ",

@@ -45,6 +45,13 @@ class RankStrategy : public nn::Sharding {
   void backward_ends() override;
   void backward_failed() noexcept override;
 
+  // ---- for steps that are captured as graphs ----
+  /// Why none can be captured; empty if one can. Its collectives then depend only on which
+  /// parameters it reaches.
+  virtual std::string why_no_graphs() const { return "the strategy decides on the host"; }
+  /// A replay has taken the place of a backward: the gradients that parameters have are sums.
+  void gradients_are_sums();
+
   Tensor whole_unit(const nn::Unit& unit) override {
     return arena_->data().slice(unit.begin, unit.end);
   }
@@ -71,6 +78,8 @@ class RankStrategy : public nn::Sharding {
   void drop_gradients();
   /// Parameters in the graph that got no gradient have what they had before.
   virtual void leave_out_unwritten() = 0;
+  /// Why its collectives cannot be captured, whatever they are; empty if they can.
+  std::string why_not_captured() const;
   /// Divides a sum over the ranks, in place, if gradients are averaged.
   void take_average(Tensor sum) const {
     if (average_) axpby(sum, 1.0 / logical_ranks(), sum, 0);

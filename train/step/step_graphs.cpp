@@ -1,20 +1,29 @@
 #include "ringlet/train/step/step_graphs.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "ringlet/autograd/side_branch.h"
+#include "ringlet/comm/rows.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/tensor/random.h"
+#include "ringlet/train/parallel/strategy.h"
 #include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
 namespace {
 
-bool has_hooks(const nn::Module* module) {
-  for (const nn::ModuleHooks* hooks : {&module->hooks(), &module->strategy_hooks()})
-    if (hooks->pre_forward || hooks->post_forward || hooks->pre_backward) return true;
-  return false;
+bool has_hooks(const nn::ModuleHooks& hooks) {
+  return hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
+}
+
+template <class T>
+std::uint64_t hash_of(const std::vector<T>& values) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const auto* const bytes = reinterpret_cast<const char*>(values.data());
+  return std::hash<std::string_view>()({bytes, values.size() * sizeof(T)});
 }
 
 /// While it lives, dropout reads the step's keys from the device's memory.
@@ -45,7 +54,8 @@ StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
       options_(std::move(options)),
       parameters_(module.parameters()),
       keys_(device),
-      gave_up_(options_.mode == StepGraphMode::off) {
+      gave_up_(options_.mode == StepGraphMode::off),
+      votes_(!gave_up_ && strategy() && strategy()->group().size() > 1) {
   module.visit([&](const std::string&, nn::Module& below) { modules_.push_back(&below); });
   if (const std::string why = why_no_graphs(device); !gave_up_ && !why.empty()) give_up(why);
 }
@@ -53,21 +63,62 @@ StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
 Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
   const KeysInUse keys(keys_);
   const auto key = step_key(batch, options_.dtype, module_.training());
-  if (!key) return update(work(batch.to(device_)));
-  const models::PackedBatch filled = models::filled_up(batch, key->tokens);
-  if (!may_be_graph()) return update(work(filled.to(device_)));
+  const models::PackedBatch filled = key ? models::filled_up(batch, key->tokens) : batch;
+  Step* const step = key && may_be_graph() ? &step_of(*key) : nullptr;
+  const bool has_graph = step && step->graph;
+  Turn turn = step ? Turn::captured : Turn::eager;
+  if (has_graph) {
+    step->inputs.fill_(filled);
+    if (prepare_replay(*step)) turn = Turn::replayed;
+  }
+  if (votes_) turn = agree(turn, step);
+  if (turn == Turn::replayed) return replay(*step);
+  if (has_graph) module_.zero_grad();  // a replay would have had gradients
+  if (turn == Turn::eager) return update(work(filled.to(device_)));
+  if (!has_graph) step->inputs = filled.to(device_);
+  return run_first(*step, work);
+}
+
+StepGraphs::Step& StepGraphs::step_of(const StepKey& key) {
   if (Addresses now = addresses(); now != addresses_) {
     steps_.clear();
     addresses_ = std::move(now);
   }
-  Step& step = steps_.find(*key, [] { return Step{}; });
-  if (step.graph) {
-    step.inputs.fill_(filled);
-    if (prepare_replay(step)) return replay(step);
-  } else {
-    step.inputs = filled.to(device_);
+  return steps_.find(key, [] { return Step{}; });
+}
+
+// Graphs of different shapes have the same collectives if they reach the same parameters. They fit
+// together if all ranks' memory is where it was when they were captured.
+StepGraphs::Turn StepGraphs::agree(Turn mine, const Step* step) {
+  const comm::Group& group = strategy()->group();
+  const Turn able = gave_up_ ? Turn::never : mine;
+  const std::uint64_t fits = mine == Turn::replayed ? step->fits : 0;
+  const auto votes = comm::all_gather_values<std::uint64_t>(
+      group, {static_cast<std::uint64_t>(able), hash_of(addresses_), fits,
+              static_cast<std::uint64_t>(device_.index)});
+  std::set<std::uint64_t> turns, fitting, devices;
+  peers_.clear();
+  for (const std::vector<std::uint64_t>& vote : votes) {
+    turns.insert(vote[0]);
+    peers_.push_back(vote[1]);
+    fitting.insert(vote[2]);
+    devices.insert(vote[3]);
   }
-  return run_first(step, work);
+  const bool share =
+      devices.size() < votes.size() && group.transport(device_) == comm::TransportKind::thread;
+  votes_ = !share && !turns.contains(static_cast<std::uint64_t>(Turn::never));
+  if (!votes_ && !gave_up_) give_up(share ? "ranks share a GPU" : "another rank captures none");
+  const Turn least = static_cast<Turn>(*turns.begin());
+  if (!votes_ || least == Turn::eager) return Turn::eager;
+  const bool fit = least == Turn::replayed && fitting == std::set{fits_of(*step)};
+  return fit ? Turn::replayed : Turn::captured;
+}
+
+// With those of the latest agreement.
+std::uint64_t StepGraphs::fits_of(const Step& step) const {
+  std::vector<std::uint64_t> all = peers_;
+  all.insert(all.end(), step.reached.begin(), step.reached.end());
+  return hash_of(all);
 }
 
 bool StepGraphs::may_be_graph() {
@@ -111,6 +162,7 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
       branch.join();
     });
     step.plan = optimizer_.plan();
+    step.fits = fits_of(step);
     ++captured_;
   } catch (const Error& error) {
     why = error.what();
@@ -124,9 +176,7 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
 bool StepGraphs::prepare_replay(const Step& step) {
   set_reached(step.reached);
   optimizer_.prepare_step();
-  if (step.plan == optimizer_.plan()) return true;
-  module_.zero_grad();
-  return false;
+  return step.plan == optimizer_.plan();
 }
 
 Tensor StepGraphs::replay(Step& step) {
@@ -180,20 +230,27 @@ std::vector<bool> StepGraphs::reached() const {
 void StepGraphs::set_reached(const std::vector<bool>& reached) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     parameters_[i].state()->has_grad = reached[i];
+  if (const auto ranks = strategy()) ranks->gradients_are_sums();
+}
+
+std::shared_ptr<RankStrategy> StepGraphs::strategy() const {
+  return std::dynamic_pointer_cast<RankStrategy>(parameters_.front().state()->observer.lock());
 }
 
 // Hooks and observers run on the host in every step, and may write memory that no graph may.
 std::string StepGraphs::why_not() const {
-  if (std::any_of(modules_.begin(), modules_.end(), has_hooks))
-    return "hooks of modules run on the host";
+  const auto ranks = strategy();
+  for (const nn::Module* module : modules_)
+    if (has_hooks(module->hooks()) || (!ranks && has_hooks(module->strategy_hooks())))
+      return "hooks of modules run on the host";
   for (const nn::Parameter& parameter : parameters_) {
     const autograd::VariableState& state = *parameter.state();
     const bool hooked = std::any_of(state.hooks.begin(), state.hooks.end(),
                                     [](const auto& hook) { return !hook.expired(); });
-    if (hooked || !state.observer.expired())
+    if (hooked || state.observer.lock() != ranks)
       return str("hooks of '", state.name, "' run on the host");
   }
-  return "";
+  return ranks ? ranks->why_no_graphs() : "";
 }
 
 void StepGraphs::drop_sidecars() const {

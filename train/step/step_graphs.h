@@ -1,5 +1,6 @@
 // Training steps, captured once for each shape and then replayed (core/device/graph.h). A step that
 // cannot be captured runs without a graph, on the same filled-up batch and so with the same bits.
+// Ranks of a strategy agree before each step: they all replay, or all run it.
 #pragma once
 
 #include <compare>
@@ -20,6 +21,8 @@
 #include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
+
+class RankStrategy;
 
 /// The key of a graph: all shapes of a step, and its values in host memory. The number of rows is
 /// not rounded up: a dummy row would be a negative of every other row. Every loss would have to
@@ -94,12 +97,25 @@ class StepGraphs {
     Tensor loss = {};                     // (), where the graph writes it
     std::vector<bool> reached = {};       // the parameters with a gradient after the step
     std::vector<std::int64_t> plan = {};  // the optimizer's, in the graph
+    std::uint64_t fits = 0;               // equal in graphs of ranks that fit together
     std::unique_ptr<DeviceGraph> graph = {};
   };
   /// The addresses that a graph contains: if others are in use, it is invalid.
   using Addresses = std::vector<const void*>;
 
+  /// How a step runs: the least of all ranks' turns.
+  enum class Turn : std::uint64_t {
+    never,     // eagerly, and none is captured from here on
+    eager,     // this one
+    captured,  // eagerly, and then captured
+    replayed,
+  };
+
   bool may_be_graph();
+  Step& step_of(const StepKey& key);
+  /// The turn of all ranks; called on each of them.
+  Turn agree(Turn mine, const Step* step);
+  std::uint64_t fits_of(const Step& step) const;
   Tensor run_first(Step& step, const Work& work);
   /// Empty, or the reason why there is no graph.
   std::string capture_step(Step& step, const Work& work);
@@ -110,6 +126,7 @@ class StepGraphs {
   Addresses addresses() const;
   std::vector<bool> reached() const;
   void set_reached(const std::vector<bool>& reached) const;
+  std::shared_ptr<RankStrategy> strategy() const;  // null without a strategy over ranks
   std::string why_not() const;
   void drop_sidecars() const;
   void note(const std::string& why);
@@ -124,6 +141,8 @@ class StepGraphs {
   Addresses addresses_;
   SiteKeys keys_;  // of dropout
   bool gave_up_ = false;
+  bool votes_;                        // whether ranks agree before each step
+  std::vector<std::uint64_t> peers_;  // the hash of each rank's addresses
   std::set<std::string> noted_;
   std::size_t captured_ = 0, replayed_ = 0;
 };

@@ -82,6 +82,14 @@ class BlockClock {
     for (const auto& [block, seen] : other.seen_)
       if (!is_ordered(block.first)) see(block, seen);
   }
+  /// Calls each(operation) for the operations of its blocks, until one returns true.
+  template <class Each>
+  bool any_operation(const Each& each) const {
+    for (auto at = seen_.begin(); at != seen_.end();
+         at = seen_.upper_bound({at->first.first, UINT32_MAX}))
+      if (each(at->first.first)) return true;
+    return false;
+  }
   bool has_seen(const Block& block, std::uint32_t barriers, std::uint32_t thread) const {
     const auto found = seen_.find(block);
     if (found == seen_.end()) return false;

@@ -13,7 +13,8 @@ class OrderOfStreams final : public Order {
   explicit OrderOfStreams(const LaunchOrder& order) : order_(order) {}
   bool decide(const Stamp& earlier, const Actor&) const override {
     return earlier.operation == order_.operation ||
-           operation_order().is_before(earlier.operation, order_.clock);
+           operation_order().is_before(earlier.operation, order_.clock) ||
+           is_learned(earlier, order_.clock);
   }
 
  private:

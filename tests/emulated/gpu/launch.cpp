@@ -19,6 +19,29 @@ std::string text(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
   return '(' + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ')';
 }
 
+/// By a launch that may signal others: what had happened before it.
+std::unordered_map<OperationId, StreamClock>& signalling_clocks() {
+  static auto* const all = new std::unordered_map<OperationId, StreamClock>;
+  return *all;
+}
+
+/// By a launch that has ended: what had happened before the launches that signalled it.
+std::unordered_map<OperationId, StreamClock>& acquired_clocks() {
+  static auto* const all = new std::unordered_map<OperationId, StreamClock>;
+  return *all;
+}
+
+/// A launch that has ended, and what it had acquired.
+struct Learner {
+  OperationId launch;
+  std::shared_ptr<const BlockClock> learned;
+};
+/// By the operations that had released it.
+std::unordered_map<OperationId, std::vector<Learner>>& learners() {
+  static auto* const all = new std::unordered_map<OperationId, std::vector<Learner>>;
+  return *all;
+}
+
 constexpr std::size_t kFrameAlignment = 16;  // words
 std::size_t frame_words(const Kernel& kernel) {
   return (kernel.register_words + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
@@ -93,6 +116,7 @@ Launch::Launch(Kernel& launched, const LaunchShape& with, std::vector<std::byte>
       threads_(count(with.block)),
       blocks_(count(with.grid)) {
   ++kernel.launches;
+  if (kernel.acquires) signalling_clocks()[order.operation] = order.clock;
   if (seed == 0 || blocks_ < 2) return;
   first_ = random() % blocks_;
   do {
@@ -201,12 +225,17 @@ bool Launch::run_warps(Block& block, std::int64_t& instructions) {
 bool Launch::run(std::int64_t instructions) {
   while (true) {
     start_blocks();
-    if (resident_.empty()) return true;
+    if (resident_.empty()) {
+      end();
+      return true;
+    }
     while (!resident_.empty() && instructions > 0) {
       Block& block = *resident_[turn_++ % resident_.size()];
       if (!run_warps(block, instructions) && !block.done())
         throw Fault("all warps of a block wait: " + plain_name(kernel.name));
       if (!block.done()) continue;
+      learned_.join(block.seen);
+      for (const auto& [thread, clock] : block.fresh) learned_.join(clock);
       std::swap(resident_[(turn_ - 1) % resident_.size()], resident_.back());
       if (shape.cooperative || next_ >= blocks_) {
         resident_.pop_back();
@@ -214,8 +243,47 @@ bool Launch::run(std::int64_t instructions) {
         start(*resident_.back(), static_cast<std::uint32_t>((first_ + step_ * next_++) % blocks_));
       }
     }
-    if (instructions <= 0) return resident_.empty() && next_ >= blocks_;
+    if (instructions <= 0 && !(resident_.empty() && next_ >= blocks_)) return false;
   }
+}
+
+// A stream's later operations know what the launch has acquired, and what came before that.
+void Launch::end() {
+  if (learned_.empty()) return;
+  const auto learned = std::make_shared<const BlockClock>(std::move(learned_));
+  StreamClock& before = acquired_clocks()[order.operation];
+  learned->any_operation([&](OperationId operation) {
+    if (operation == order.operation) return false;
+    learners()[operation].push_back({order.operation, learned});
+    join(before, signalling_clocks()[operation]);
+    return false;
+  });
+}
+
+StreamClock acquired_by(OperationId launch) {
+  const auto found = acquired_clocks().find(launch);
+  return found == acquired_clocks().end() ? StreamClock() : found->second;
+}
+
+bool is_learned(const Stamp& earlier, const StreamClock& clock) {
+  const auto found = learners().find(earlier.operation);
+  if (found == learners().end()) return false;
+  return std::ranges::any_of(found->second, [&](const Learner& learner) {
+    return operation_order().is_before(learner.launch, clock) &&
+           (earlier.readers >= Readers::of_grid ||
+            learner.learned->has_seen({earlier.operation, earlier.block}, earlier.barriers,
+                                      earlier.thread));
+  });
+}
+
+// The block itself, or what its launch's stream had done before.
+bool Launch::knows(const BlockClock& seen, const Stamp& earlier) const {
+  return seen.has_seen({earlier.operation, earlier.block}, earlier.barriers, earlier.thread) ||
+         seen.any_operation([&](OperationId operation) {
+           const auto found = signalling_clocks().find(operation);
+           return operation != order.operation && found != signalling_clocks().end() &&
+                  operation_order().is_before(earlier.operation, found->second);
+         });
 }
 
 bool Launch::decide(const Stamp& earlier, const Actor& now) const {
@@ -224,15 +292,14 @@ bool Launch::decide(const Stamp& earlier, const Actor& now) const {
     remember(earlier.operation);
     return true;
   }
+  if (is_learned(earlier, order.clock)) return true;
   if (!kernel.acquires) return false;
   for (const auto& resident : resident_) {
     if (resident->index != now.block) continue;
     if (earlier.operation == order.operation && earlier.block == now.block) return true;
-    const BlockClock::Block block{earlier.operation, earlier.block};
-    if (resident->seen.has_seen(block, earlier.barriers, earlier.thread)) return true;
+    if (knows(resident->seen, earlier)) return true;
     const auto fresh = resident->fresh.find(now.thread);
-    return fresh != resident->fresh.end() &&
-           fresh->second.has_seen(block, earlier.barriers, earlier.thread);
+    return fresh != resident->fresh.end() && knows(fresh->second, earlier);
   }
   return false;
 }

@@ -92,11 +92,14 @@ struct Launch final : Order {
   void start(Block& block, std::uint32_t index);
   bool run_warps(Block& block, std::int64_t& instructions);
   void release_barrier(Block& block);
+  bool knows(const BlockClock& seen, const Stamp& earlier) const;
+  void end();
 
   std::uint32_t threads_, blocks_, next_ = 0;
   std::uint64_t step_ = 1, first_ = 0;  // the order of the blocks: first + i * step
   std::vector<std::unique_ptr<Block>> resident_;
   std::size_t turn_ = 0;
+  BlockClock learned_;  // by the blocks that have ended
 };
 
 /// The reason why a warp stopped.
@@ -111,5 +114,11 @@ std::uint32_t thread_of(const Warp& warp, int lane);
 std::uint64_t emulated_nanoseconds();
 
 Released& released();
+
+/// Whether a launch that has acquired what `earlier` released ended before a position with this
+/// clock. One block of many readers counts for all.
+bool is_learned(const Stamp& earlier, const StreamClock& clock);
+/// The time before the launches that signalled this one, which has ended.
+StreamClock acquired_by(OperationId launch);
 
 }  // namespace ringlet::emulated

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../gpu/fault.h"
+#include "../gpu/launch.h"
 #include "pinned_accesses.h"
 
 namespace ringlet::emulated {
@@ -89,11 +90,15 @@ Step Streams::start(Stream& stream, const StreamOperation& operation, OperationO
   StreamClock& clock = stream.clock;
   clock.resize(std::max<std::size_t>(clock.size(), place.stream + 1));
   clock[place.stream] = place.number;
-  const auto step = operation.start({operation_order().add(place, operation.name), clock});
-  return [this, step] {
+  const OperationId id = operation_order().add(place, operation.name);
+  const auto step = operation.start({id, clock});
+  return [this, step, id, &clock] {
     nanoseconds_ += 1;
     try {
-      if (step()) return true;
+      if (step()) {
+        join(clock, acquired_by(id));
+        return true;
+      }
     } catch (const std::exception& error) {
       fail(error);
       return true;

@@ -1,0 +1,271 @@
+// Steps of ranks with a GPU each, captured and compared with eager ones. Needs several GPUs with
+// peer access, which run the ranks in one launch each.
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "../words.h"
+#include "graph_steps.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/graph.h"
+#include "ringlet/train/trainer.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+bool has_gpus() {
+  if (has_backend(DeviceType::cuda)) {
+    DeviceBackend& gpus = backend(DeviceType::cuda);
+    const std::vector<Device> two{{DeviceType::cuda, 0}, {DeviceType::cuda, 1}};
+    if (gpus.device_count() > 1 && why_no_graphs(two[0]).empty() && gpus.make_ranks(two, 1))
+      return true;
+  }
+  MESSAGE("skipped: needs several GPUs with graphs and peer access");
+  return false;
+}
+
+void launch_ranks(int ranks, const std::function<void(const comm::Group&)>& body,
+                  comm::Algorithm algorithm = comm::Algorithm::in_kernel_direct) {
+  comm::launch(body, ranks, {.ranks = comm::Ranks::threads, .group = {.algorithm = algorithm}});
+}
+
+/// The result of a rank.
+struct Trained {
+  std::vector<double> losses;
+  std::vector<float> values;
+  std::vector<std::string> notes;
+  std::int64_t replayed = 0;
+};
+
+/// Twelve steps on two data sets with a loss each, the last ones of an epoch with fewer rows.
+Trained train_rank(const comm::Group& group, TrainingArguments arguments) {
+  const Device device{DeviceType::cuda, group.rank()};
+  const models::SentenceEncoder encoder = encoder_on(device, 0.1);
+  const auto loss = two_losses<models::CosineSimilarityLoss>(encoder);
+  const Datasets data{words::dataset(48, 3), words::scored_dataset(40)};
+  arguments.max_steps = 12;
+  arguments.per_device_train_batch_size =
+      16 / static_cast<std::size_t>(std::max<std::int64_t>(group.size(), arguments.logical_ranks));
+  arguments.learning_rate = 1e-2;
+  arguments.warmup_ratio = 0.3;
+  arguments.weight_decay = 0.01;
+  arguments.strategy_options.bucket_cap_mb = 1.0 / 256;
+  Trained out;
+  Trainer trainer(*loss, data, words::tokenizer(), arguments, group);
+  trainer.add_callback(
+      {.on_step_end = [&](const StepReport& at) { out.losses.push_back(at.result.loss); },
+       .on_note = [&](const std::string& line) { out.notes.push_back(line); }});
+  out.replayed = trainer.train().replayed_steps;
+  out.values = parameter_values(*loss);
+  return out;
+}
+
+/// All ranks', in their order.
+std::vector<Trained> train_ranks(int ranks, const TrainingArguments& arguments,
+                                 comm::Algorithm algorithm) {
+  std::vector<Trained> all(static_cast<std::size_t>(ranks));
+  launch_ranks(
+      ranks,
+      [&](const comm::Group& group) {
+        all[static_cast<std::size_t>(group.rank())] = train_rank(group, arguments);
+      },
+      algorithm);
+  return all;
+}
+
+/// A rank's encoder under DDP, and its single steps.
+struct RankSteps {
+  explicit RankSteps(const comm::Group& its, StepGraphMode mode = StepGraphMode::automatic)
+      : group(its),
+        device{DeviceType::cuda, group.rank()},
+        seed({6, 0, 0}),
+        loss(encoder_on(device, 0.1), 3),
+        ddp(loss, group, {.bucket_cap_mb = 1.0 / 256}),
+        optimizer(loss, {.lr = 1e-2, .max_grad_norm = 1}),
+        graphs(loss, optimizer, device, {.mode = mode, .on_note = [this](const std::string& line) {
+                                           notes.push_back(line);
+                                         }}) {}
+
+  double step(const models::PackedBatch& batch) { return step(batch, work_of(loss)); }
+  double step(const models::PackedBatch& batch, const StepGraphs::Work& work) {
+    const double value = graphs.run(batch, work).item<double>();
+    optimizer.finish_step();
+    optimizer.zero_grad();
+    return value;
+  }
+
+  comm::Group group;
+  Device device;
+  GeneratorGuard seed;
+  std::vector<std::string> notes;
+  models::SoftmaxLoss loss;
+  DistributedDataParallel ddp;
+  AdamW optimizer;
+  StepGraphs graphs;
+};
+
+/// A batch of a key of its own for each length in 0 to 2.
+models::PackedBatch batch_of(int rank, int step, int length) {
+  const std::size_t rows[] = {4, 7, 9};
+  return pairs_of(rows[length], rank + step);
+}
+
+}  // namespace
+
+TEST_CASE("captured steps of ranks have the bits of eager ones, and of one device") {
+  if (!has_gpus()) return;
+  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1})
+    for (const int ranks : {2, 4}) {
+      const DType dtype = strategy == Strategy::ddp ? DType::bf16 : DType::f32;
+      if (ranks > backend(DeviceType::cuda).device_count()) continue;
+      CAPTURE(strategy);
+      CAPTURE(ranks);
+      TrainingArguments arguments{.dtype = dtype, .strategy = strategy};
+      const auto captured = train_ranks(ranks, arguments, comm::Algorithm::in_kernel_direct);
+      arguments.step_graphs = StepGraphMode::off;
+      const auto eager = train_ranks(ranks, arguments, comm::Algorithm::in_kernel_direct);
+      arguments.logical_ranks = ranks;
+      const auto one = train_ranks(1, arguments, comm::Algorithm::direct);
+      for (std::size_t rank = 0; rank < captured.size(); ++rank) {
+        CHECK(captured[rank].notes.empty());
+        CHECK(captured[rank].replayed >= 4);
+        CHECK(captured[rank].replayed == captured[0].replayed);
+        CHECK(eager[rank].replayed == 0);
+        CHECK(captured[rank].losses == eager[rank].losses);
+        CHECK(captured[rank].values == eager[rank].values);
+        CHECK(captured[rank].values == one[0].values);
+      }
+      CHECK(captured[0].losses == one[0].losses);
+    }
+}
+
+TEST_CASE("ranks with different shapes replay graphs that were captured in different steps") {
+  if (!has_gpus()) return;
+  // By rank and step. A step with a shape that is new on some rank runs eagerly on both.
+  const std::vector<std::vector<int>> lengths{{0, 1, 0, 1, 1, 0, 2, 2, 0, 1},
+                                              {0, 0, 1, 1, 0, 1, 1, 0, 0, 1}};
+  const std::vector<bool> replays{false, false, false, true, true, true, false, true, true, true};
+  std::vector<std::vector<float>> eager(2);
+  for (const StepGraphMode mode : {StepGraphMode::off, StepGraphMode::automatic})
+    launch_ranks(2, [&](const comm::Group& group) {
+      RankSteps steps(group, mode);
+      const auto rank = static_cast<std::size_t>(group.rank());
+      for (std::size_t i = 0; i < replays.size(); ++i) {
+        const std::size_t replayed = steps.graphs.replayed();
+        const std::uint64_t calls = group.stats().collectives;
+        steps.step(batch_of(group.rank(), static_cast<int>(i), lengths[rank][i]));
+        CHECK_EQ(steps.graphs.replayed() - replayed,
+                 mode == StepGraphMode::automatic && replays[i] ? 1 : 0);
+        // In a replay the hosts only agree on the turn: sizes, then bytes.
+        if (steps.graphs.replayed() > replayed) CHECK(group.stats().collectives - calls <= 2);
+      }
+      CHECK(steps.notes.empty());
+      const std::vector<float> values = parameter_values(steps.loss);
+      if (mode == StepGraphMode::off) eager[rank] = values;
+      CHECK(values == eager[rank]);
+    });
+}
+
+TEST_CASE("gradients after a replay are sums, to which a later backward adds") {
+  if (!has_gpus()) return;
+  std::vector<float> expected;
+  for (const StepGraphMode mode : {StepGraphMode::off, StepGraphMode::automatic})
+    launch_ranks(2, [&](const comm::Group& group) {
+      RankSteps steps(group, mode);
+      const models::PackedBatch batch = batch_of(group.rank(), 0, 0);
+      for (int i = 0; i < 4; ++i) steps.step(batch);
+      steps.graphs.run(batch, work_of(steps.loss));
+      steps.optimizer.finish_step();
+      steps.step(batch_of(group.rank(), 1, 1));  // runs eagerly: gradients exist
+      CHECK(steps.graphs.replayed() == (mode == StepGraphMode::automatic ? 4 : 0));
+      const std::vector<float> values = parameter_values(steps.loss);
+      group.barrier();
+      if (mode == StepGraphMode::off && group.rank() == 0) expected = values;
+      group.barrier();
+      CHECK(values == expected);
+    });
+}
+
+TEST_CASE("once a rank cannot capture, none does, and training goes on") {
+  if (!has_gpus()) return;
+  launch_ranks(2, [](const comm::Group& group) {
+    RankSteps steps(group);
+    const auto reads = [&](const models::PackedBatch& on_device) {
+      const Variable value = steps.loss(on_device);
+      value.backward();
+      if (group.rank() == 1) static_cast<void>(value.item());  // in a capture an error
+      return value.tensor();
+    };
+    for (int i = 0; i < 4; ++i) steps.step(batch_of(group.rank(), i, 0), reads);
+    CHECK(steps.graphs.replayed() == 0);
+    CHECK(steps.graphs.captured() == (group.rank() == 0 ? 1 : 0));
+    CHECK(steps.notes.size() == 1);
+    if (group.rank() == 0)
+      CHECK(steps.notes.at(0) == "steps are not captured as graphs: another rank captures none");
+  });
+}
+
+TEST_CASE("ranks that cannot be captured say why") {
+  if (!has_gpus()) return;
+  const auto note = [](comm::Algorithm algorithm, bool share,
+                       const DistributedDataParallelOptions& options = {}) {
+    std::string found;
+    launch_ranks(
+        2,
+        [&](const comm::Group& group) {
+          const Device device{DeviceType::cuda, share ? 0 : group.rank()};
+          models::SoftmaxLoss loss(encoder_on(device), 3);
+          const DistributedDataParallel ddp(loss, group, options);
+          AdamW optimizer(loss, GraphSteps::still());
+          StepGraphs graphs(loss, optimizer, device, {.on_note = [&](const std::string& line) {
+                              if (group.rank() == 0) found = line;
+                            }});
+          for (int i = 0; i < 2; ++i) {
+            graphs.run(batch_of(group.rank(), i, 0), work_of(loss));
+            optimizer.finish_step();
+            optimizer.zero_grad();
+          }
+          CHECK(graphs.captured() == 0);
+        },
+        algorithm);
+    return found;
+  };
+  using comm::Algorithm;
+  CHECK(note(Algorithm::direct, false) ==
+        "steps are not captured as graphs: between threads only algorithm in-kernel-direct is "
+        "captured");
+  CHECK(note(Algorithm::in_kernel_direct, true) ==
+        "steps are not captured as graphs: ranks share a GPU");
+  const auto hook = [](const comm::Group& group, const GradientBucket& bucket) {
+    return std::function<void()>([work = group.all_reduce(bucket.gradients)] { work.wait(); });
+  };
+  CHECK(note(Algorithm::in_kernel_direct, false, {.communication_hook = hook}) ==
+        "steps are not captured as graphs: a communication hook runs on the host");
+}
+
+TEST_CASE("a rank that fails in a replayed step ends all ranks with the cause") {
+  if (!has_gpus()) return;
+  struct Fails final : ReplayObserver {
+    void begin_replay() override {
+      if (++replays == 2) fail("rank 1's own error");
+    }
+    void end_replay() override {}
+    int replays = 0;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH_AS(launch_ranks(2,
+                                    [](const comm::Group& group) {
+                                      RankSteps steps(group);
+                                      const auto fails = [&](const models::PackedBatch& on_device) {
+                                        if (group.rank() == 1 && is_capturing())
+                                          observe_replays(std::make_shared<Fails>());
+                                        return work_of(steps.loss)(on_device);
+                                      };
+                                      for (int i = 0; i < 6; ++i)
+                                        steps.step(batch_of(group.rank(), i, 0), fails);
+                                    }),
+                       "rank 1: rank 1's own error", Error);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+}
