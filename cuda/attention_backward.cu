@@ -34,12 +34,8 @@ __global__ void __launch_bounds__(kWarps* kLanes, kTileBlocks<kHead>)
   with_item(args.shape, memory, body, rule);
 }
 
-// Blocks of rows to a multiprocessor: six are 80 registers. With fewer ptxas spills.
 template <class T>
-constexpr int kRowBlocks = sizeof(compute_t<T>) == 8 ? 4 : 6;
-
-template <class T>
-__global__ void __launch_bounds__(kWarps* kLanes, kRowBlocks<T>)
+__global__ void __launch_bounds__(kWarps* kLanes)
     query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ BackwardMemory<compute_t<T>> memory[kWarps];
   with_item(args.shape, memory, [&](int lane, auto& own) {

@@ -210,12 +210,12 @@ __device__ __forceinline__ void attention_query_rows(int lane, const AttentionBa
   const RowSource<T, S> from{args.shape, item, memory.bias};
   if (args.shape.relative_bias) fill_bias(lane, memory.bias, args.shape, item.head, kAll, S{1});
   if (work.buckets) clear_distances(lane, memory.by_distance, kAll);
+  S* const buckets =
+      work.buckets ? static_cast<S*>(work.buckets) + slot_of(args.shape, item) * kRelativeBuckets
+                   : nullptr;
   for (int row = 0; row < item.rows; ++row)
     attention_query_row(lane, args, work, from, memory.by_distance, item.begin + row);
-  if (work.buckets)
-    store_buckets(lane,
-                  static_cast<S*>(work.buckets) + slot_of(args.shape, item) * kRelativeBuckets,
-                  memory.by_distance, kAll);
+  if (buckets) store_buckets(lane, buckets, memory.by_distance, kAll);
 }
 
 template <class T, class S>
