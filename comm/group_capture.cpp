@@ -2,17 +2,33 @@
 // ordered with the collectives that are not captured.
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
 
-// Throws what ended the group: peers may be gone then.
-void ReplaysInLine::begin_replay() {
-  group.member.check_alarm();
-  const std::lock_guard lock(group.calls);
-  group.queue->wait_for_all();
-  group.streams.at(device).end->make_wait();
-  group.bytes_sent += bytes_sent;
-}
+namespace {
+
+/// Orders a replay after all earlier collectives, on the host and on the device. All ranks must
+/// call NCCL in one order, and a graph receives into the same slots as other collectives.
+/// Destroyed, with its graph, before the group.
+struct ReplaysInLine final : ReplayObserver {
+  ReplaysInLine(GroupState& group, Device device, std::shared_ptr<const std::uint64_t> sends)
+      : group(group), device(device), sends(std::move(sends)) {}
+  // Throws what ended the group: peers may be gone then.
+  void begin_replay() override {
+    group.member.check_alarm();
+    const std::lock_guard lock(group.calls);
+    group.queue->wait_for_all();
+    group.streams.at(device).end->make_wait();
+    group.bytes_sent += *sends;
+  }
+  void end_replay() override {}
+  GroupState& group;
+  Device device;
+  std::shared_ptr<const std::uint64_t> sends;  // bytes
+};
+
+}  // namespace
 
 void Engine::check_capturable(const Collective& collective) {
   fail("[", name(collective.call.op),
@@ -32,11 +48,11 @@ void GroupState::check_ready_for_capture(const Collective& collective) {
 // Registered before the collective's own observer, which records the replay's begin after this
 // wait.
 void GroupState::order_replays(Device device) {
-  if (in_replay) return;
+  if (replay_bytes) return;
   has_replays = true;
-  in_replay = std::make_shared<ReplaysInLine>(*this, device);
-  observe_replays(in_replay);
-  run_after_capture([this] { in_replay.reset(); });
+  replay_bytes = std::make_shared<std::uint64_t>(0);
+  observe_replays(std::make_shared<ReplaysInLine>(*this, device, replay_bytes));
+  run_after_capture([this] { replay_bytes.reset(); });
 }
 
 }  // namespace ringlet::comm

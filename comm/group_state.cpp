@@ -109,7 +109,7 @@ void GroupState::enter(Collective& collective) {
   const std::uint64_t sends =
       static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
       itemsize(collective.call.dtype);
-  (collective.captured ? in_replay->bytes_sent : bytes_sent) += sends;
+  (collective.captured ? *replay_bytes : bytes_sent) += sends;
 
   GroupStream& stream = streams.try_emplace(device, device).first->second;
   collective.stream = &stream.stream;

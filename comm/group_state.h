@@ -16,7 +16,6 @@
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/comm/queue.h"
-#include "ringlet/core/device/graph.h"
 #include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
@@ -37,20 +36,6 @@ void check_root(Op op, int root, int size);
 /// `part` is this rank's piece. `whole` is null where another rank has it.
 void check_pieces(Op op, const Pieces& pieces, const Tensor* whole, const Tensor& part, int rank,
                   int size);
-
-struct GroupState;
-
-/// Orders a replay after all earlier collectives, on the host and on the device. All ranks must
-/// call NCCL in one order, and a graph receives into the same slots as other collectives.
-/// Destroyed, with its graph, before the group.
-struct ReplaysInLine final : ReplayObserver {
-  ReplaysInLine(GroupState& group, Device device) : group(group), device(device) {}
-  void begin_replay() override;
-  void end_replay() override {}
-  GroupState& group;
-  Device device;
-  std::uint64_t bytes_sent = 0;  // by a replay
-};
 
 struct GroupState {
   /// `connects_late`: the first transfer makes the transports, on the thread that runs it.
@@ -118,9 +103,9 @@ struct GroupState {
   std::uint64_t bytes_sent = 0;
   int subgroups = 0;
   const int exceptions = std::uncaught_exceptions();
-  std::vector<std::future<void>> ending;          // subgroups
-  std::shared_ptr<ReplaysInLine> in_replay = {};  // of the graph being captured
-  bool has_replays = false;                       // some graph has its launches
+  std::vector<std::future<void>> ending;        // subgroups
+  std::shared_ptr<std::uint64_t> replay_bytes;  // that a replay of the graph being captured sends
+  bool has_replays = false;                     // some graph has its launches
   std::shared_ptr<Queue> queue =
       std::make_shared<Queue>([this](Collective& collective) { run(collective); });
 };
