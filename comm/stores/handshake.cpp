@@ -17,7 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kUnread = std::chrono::milliseconds(1);      // for threads that have bytes to read
 constexpr auto kExhausted = std::chrono::milliseconds(10);  // without accepts, for descriptors
 
 /// Connections that have proved nothing. They leave descriptors for the ranks' pipes.
@@ -63,11 +62,7 @@ Acceptor::~Acceptor() {
   }
   shutdown(listener_.fd(), SHUT_RDWR);  // wakes the thread that accepts
   thread_.join();
-  {
-    const std::lock_guard lock(mutex_);
-    for (Connection& one : connections_)
-      if (one.state < State::proved) shutdown(one.socket.fd(), SHUT_RDWR);
-  }
+  while (close_oldest(State::silent) || close_oldest(State::greeted)) continue;
   for (Connection& one : connections_) one.thread.join();
 }
 
@@ -86,7 +81,7 @@ void Acceptor::accept_all() {
     if (socket) {
       start(std::move(socket));
     } else if (exhausted) {  // accept() needs a descriptor even if no connection waits
-      close_oldest(/*or_greeted=*/false);
+      close_oldest(State::silent);
       std::this_thread::sleep_for(kExhausted);
     }
   }
@@ -100,12 +95,10 @@ void Acceptor::start(Socket socket) {
   } catch (const std::system_error&) {  // the client tries again
     connections_.pop_back();
   }
-  const auto is_unproved = [](const Connection& of) { return of.state < State::proved; };
-  while (std::ranges::count_if(connections_, is_unproved) > most_unproved()) {
-    lock.unlock();
-    if (!close_oldest(/*or_greeted=*/true)) std::this_thread::sleep_for(kUnread);
-    lock.lock();
-  }
+  const std::ptrdiff_t unproved = std::ranges::count_if(
+      connections_, [](const Connection& of) { return of.state < State::proved; });
+  lock.unlock();
+  if (unproved > most_unproved() && !close_oldest(State::silent)) close_oldest(State::greeted);
 }
 
 void Acceptor::attend(Connection& one) {
@@ -144,16 +137,12 @@ bool Acceptor::advance(Connection& one, State state) {
   return true;
 }
 
-bool Acceptor::close_oldest(bool or_greeted) {
+bool Acceptor::close_oldest(State state) {
   const std::lock_guard lock(mutex_);
-  const bool some_silent = std::ranges::count(connections_, State::silent, &Connection::state) > 0;
-  const auto found = std::ranges::find_if(connections_, [&](const Connection& one) {
-    return some_silent ? one.state == State::silent && !wait_for(one.socket, POLLIN, Deadline())
-                       : or_greeted && one.state == State::greeted;
-  });
+  const auto found = std::ranges::find(connections_, state, &Connection::state);
   if (found == connections_.end()) return false;
-  found->state = State::closing;
   shutdown(found->socket.fd(), SHUT_RDWR);  // wakes its thread
+  found->state = State::closing;
   return true;
 }
 

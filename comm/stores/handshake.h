@@ -70,9 +70,8 @@ class Acceptor {
   std::optional<std::uint32_t> prove(Connection& one);
   /// False if it was closed before.
   bool advance(Connection& one, State state);
-  /// Closes the oldest silent connection or, if none is silent, perhaps a greeted one. Spares those
-  /// with bytes that no thread has read yet; false if there is no other.
-  bool close_oldest(bool or_greeted);
+  /// Closes the oldest connection in this state; false if there is none.
+  bool close_oldest(State state);
 
   const Socket listener_;
   const Token token_;
