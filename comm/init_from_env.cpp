@@ -18,31 +18,41 @@
 namespace ringlet::comm {
 namespace {
 
-/// This rank's connection. Rank 0 has the server, too, where no launcher keeps the store.
-std::shared_ptr<TcpStore> join_job(const Environment& environment, const GroupOptions& options) {
-  const Token token = Token::from_environment();
-  const std::string& host = environment.master_addr;
-  std::shared_ptr<TcpStoreServer> server;
-  if (environment.rank == 0 && !environment.store_in_launcher)
-    server = serve_tcp_store({.host = host, .port = environment.port, .token = token});
-  auto store = join_tcp_store({.host = host,
-                               .port = environment.port,
-                               .token = token,
-                               .name = str("rank ", environment.rank),
-                               .timeout = options.timeout,
-                               .on_wait = [&](const std::string& why) {
-                                 if (options.on_note && environment.local_rank == 0)
-                                   options.on_note(str("[group] rank ", environment.rank,
-                                                       " waits for the store at ", host, ':',
-                                                       environment.port, ": ", why));
-                               }});
-  record_joined(*store, environment.rank);
-  // Other ranks may still need the server.
-  return {store.release(), [server, timeout = options.timeout](TcpStore* joined) {
-            delete joined;
-            if (server) server->wait_for_goodbyes(timeout);
-          }};
-}
+/// This rank's connection; in rank 0, where no launcher keeps the store, the server, too.
+class Session {
+ public:
+  Session(const Environment& environment, const GroupOptions& options) : timeout_(options.timeout) {
+    const Token token = Token::from_environment();
+    const std::string& host = environment.master_addr;
+    if (environment.rank == 0 && !environment.store_in_launcher)
+      server_ = serve_tcp_store({.host = host, .port = environment.port, .token = token});
+    store_ = join_tcp_store({.host = host,
+                             .port = environment.port,
+                             .token = token,
+                             .name = str("rank ", environment.rank),
+                             .timeout = options.timeout,
+                             .on_wait = [&](const std::string& why) {
+                               if (options.on_note && environment.local_rank == 0)
+                                 options.on_note(str("[group] rank ", environment.rank,
+                                                     " waits for the store at ", host, ':',
+                                                     environment.port, ": ", why));
+                             }});
+    record_joined(*store_, environment.rank);
+  }
+
+  /// Other ranks may still need the store.
+  ~Session() {
+    store_.reset();
+    if (server_) server_->wait_for_goodbyes(timeout_);
+  }
+
+  TcpStore* store() const { return store_.get(); }
+
+ private:
+  Timeout timeout_;
+  std::unique_ptr<TcpStoreServer> server_;
+  std::unique_ptr<TcpStore> store_;
+};
 
 void choose_device(const Environment& environment) {
   if (!has_backend(DeviceType::cuda)) return;
@@ -94,32 +104,33 @@ std::vector<int> numbers(const std::string& text) {
   return {std::istream_iterator<int>(words), {}};
 }
 
-/// The world that the launcher forms at this store; or, if a rank ends meanwhile, at the store that
-/// follows.
-std::optional<Group> formed(std::shared_ptr<TcpStore> store, Environment environment,
+/// The world that the launcher forms at the session's store; or, if a rank ends meanwhile, at the
+/// store that follows.
+std::optional<Group> formed(std::shared_ptr<Session> session, Environment environment,
                             const GroupOptions& options) {
   for (;;) {
+    TcpStore& store = *session->store();
     try {
       const Timeout patience = options.timeout + environment.grace;
-      const std::vector<int> ranks = numbers(store->get(kRanksOfWorld, patience));
+      const std::vector<int> ranks = numbers(store.get(kRanksOfWorld, patience));
       const auto mine = std::ranges::find(ranks, environment.rank);
       RINGLET_CHECK(mine != ranks.end(), "[group] rank ", environment.rank, " is left out");
-      return Group(store, static_cast<int>(mine - ranks.begin()), static_cast<int>(ranks.size()),
-                   options, "world", ranks);
+      return Group(std::shared_ptr<Store>(session, &store), static_cast<int>(mine - ranks.begin()),
+                   static_cast<int>(ranks.size()), options, "world", ranks);
     } catch (const Error&) {
-      if (!store->raised()) throw;
+      if (!store.raised()) throw;
     }
-    const std::optional<int> port = port_after(*store);
+    const std::optional<int> port = port_after(store);
     if (!port) return std::nullopt;
     environment.port = *port;
-    store = join_job(environment, options);
+    session = std::make_shared<Session>(environment, options);
   }
 }
 
 /// The world that this rank joins; the others keep their threads.
-Group join_world(std::shared_ptr<TcpStore> store, const Environment& environment,
+Group join_world(std::shared_ptr<Session> session, const Environment& environment,
                  const GroupOptions& options) {
-  const std::optional<Group> world = formed(std::move(store), environment, options);
+  const std::optional<Group> world = formed(std::move(session), environment, options);
   RINGLET_CHECK(world, "[group] rank ", environment.rank, ": the job has ended before it joined");
   if (!environment_variable("RINGLET_NUM_THREADS") && !environment_variable(kPinned))
     set_threads_per_device(std::max(1, usable_processors() / world->size()));
@@ -148,9 +159,10 @@ Group init_from_env(GroupOptions options) {
   static std::atomic_flag called;
   RINGLET_CHECK(!called.test_and_set(),
                 "[init_from_env] called again: the world is made once, pass its Group on");
-  const std::shared_ptr<TcpStore> store = join_job(environment, options);
-  if (environment.joins) return join_world(store, environment, options);
-  Group world(store, environment.rank, environment.world_size, options);
+  const auto session = std::make_shared<Session>(environment, options);
+  if (environment.joins) return join_world(session, environment, options);
+  Group world(std::shared_ptr<Store>(session, session->store()), environment.rank,
+              environment.world_size, options);
   share_processors(world);
   return world;
 }
@@ -162,7 +174,7 @@ std::optional<Group> regroup_from_env(const Group& world) {
   if (!port) return std::nullopt;
   Environment environment = Environment::read();
   environment.port = *port;
-  return formed(join_job(environment, options), environment, options);
+  return formed(std::make_shared<Session>(environment, options), environment, options);
 }
 
 bool rank_waits(const Group& world) {

@@ -84,9 +84,9 @@ void Launch::rethrow() const {
     is_input = store->add(kBadInput, 0) > 0;
     // The first failed rank's message may go on where the cause ends: with where the rank was.
     if (store->add(kFailure, 0) > 0)
-      if (const auto what = store->find(kFailure, {}); what && what->starts_with(message))
-        message = *what;
-  } catch (const Error&) {  // the store is full
+      if (const std::string what = store->get(kFailure, Timeout::zero()); what.starts_with(message))
+        message = what;
+  } catch (const Error&) {  // the store is full, or the rank was killed before it set its message
   }
   if (is_input) throw InputError(message);
   throw Error(message);

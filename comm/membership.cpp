@@ -81,10 +81,20 @@ void Membership::note_lazy_loading() const {
 }
 
 std::string Membership::get(const std::string& what, const std::string& meaning) const {
-  if (const auto value = store->find_within(key(what), timeout)) return *value;
-  if (store->raised()) fail(store->cause(), "; rank ", me(), " was making the group ", id);
-  fail("[group] ", id, ": ", waited(), " for ", meaning,
-       size == 2 ? chain_from(name_of(1 - rank)) : "");
+  const auto deadline = Clock::now() + timeout;
+  while (true) {
+    const auto asked = Clock::now();
+    constexpr Timeout slice{100};
+    try {
+      return store->get(key(what), slice);
+    } catch (const Error& error) {
+      if (store->raised()) fail(store->cause(), "; rank ", me(), " was making the group ", id);
+      if (Clock::now() >= deadline)
+        fail("[group] ", id, ": ", waited(), " for ", meaning,
+             size == 2 ? chain_from(name_of(1 - rank)) : "");
+      if (Clock::now() - asked < slice) throw;  // it failed for another reason
+    }
+  }
 }
 
 std::vector<std::string> Membership::gather(const std::string& whose,
@@ -145,12 +155,10 @@ std::string Membership::chain_from(int name) const {
     store->set(key(me()), std::to_string(name));
     std::this_thread::sleep_for(kTimeoutSpread);
     for (std::set<int> seen{me()}; seen.insert(name).second;) {
-      const auto next = store->find(key(name), Timeout(100));
-      if (!next) break;  // the last rank of the chain has not timed out
-      name = std::stoi(*next);
+      name = std::stoi(store->get(key(name), Timeout(100)));
       chain += str(", which waits for rank ", name);
     }
-  } catch (const Error&) {  // the store does not answer
+  } catch (const Error&) {  // the last rank of the chain has not timed out
   }
   return chain;
 }

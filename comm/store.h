@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace ringlet::comm {
@@ -20,13 +19,8 @@ class Store {
  public:
   virtual ~Store() = default;
   virtual void set(const std::string& key, const std::string& value) = 0;
-  /// The key's value; nothing if there is none, or the alarm is raised. Error if the store itself
-  /// does not answer within `patience`.
-  virtual std::optional<std::string> find(const std::string& key, Timeout patience) = 0;
-  /// Waits for the key; nothing after `timeout` or the alarm.
-  std::optional<std::string> find_within(const std::string& key, Timeout timeout);
-  /// The same; an error that names the key, or has the alarm's cause.
-  std::string get(const std::string& key, Timeout timeout);
+  /// Waits for the key. After `timeout` it throws an error that names the key.
+  virtual std::string get(const std::string& key, Timeout timeout) = 0;
   /// Adds to a counter that starts at 0, atomically. Returns its new value.
   virtual std::int64_t add(const std::string& key, std::int64_t amount) = 0;
 

@@ -1,8 +1,6 @@
 #include "ringlet/comm/stores/handshake.h"
 
-#include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,17 +8,18 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kExhausted = std::chrono::milliseconds(10);  // without accepts, for descriptors
+constexpr int kAcceptsPerRound = 64;  // so that a flood of connections waits, not the ranks
+constexpr auto kExhausted = std::chrono::milliseconds(100);  // without accepts, for descriptors
+constexpr auto kCheck = std::chrono::milliseconds(20);
 
-/// Connections that have proved nothing. They leave descriptors for the ranks' pipes.
-std::ptrdiff_t most_unproved() {
+/// Unauthenticated clients with a hello, and without. They leave descriptors for the ranks' pipes.
+std::ptrdiff_t most_unauthenticated() {
   rlimit files{};
   const bool known = getrlimit(RLIMIT_NOFILE, &files) == 0;
   return known ? static_cast<std::ptrdiff_t>(std::clamp<rlim_t>(files.rlim_cur / 8, 2, 256)) : 256;
@@ -34,115 +33,96 @@ std::string make_hello(const Token& token, std::uint32_t id, const std::string& 
 }
 
 bool prove_to_server(const Socket& socket, const Token& token, std::uint32_t id, Deadline deadline,
-                     std::string& why) {
+                     std::string& why, const std::function<void()>& check) {
   const std::string nonce = random_bytes(kNonce);
+  why = "it closes the connection: its job token is another one (RINGLET_TOKEN)";
   send_until(socket, make_hello(token, id, nonce), deadline);
-  const std::string challenge = receive_exactly(socket, kChallenge, deadline);
-  if (challenge.size() < kChallenge) {
-    why = errno == ETIMEDOUT
-              ? "it accepts connections and says nothing"
-              : "it closes the connection: its job token is another one (RINGLET_TOKEN)";
-    return false;
+  std::string challenge;
+  while (challenge.size() < kChallenge) {
+    const Got got = receive_some(socket, challenge, kChallenge - challenge.size());
+    if (got == Got::end) return false;
+    if (got == Got::bytes) continue;
+    if (check) check();
+    if (Clock::now() >= deadline) {
+      why = "it accepts connections and says nothing";
+      return false;
+    }
+    wait_for(socket, POLLIN, std::min(deadline, Clock::now() + kCheck));
   }
   const std::string nonces = nonce + challenge.substr(0, kNonce);
   if (!token.verifies(challenge.substr(kNonce), "server", nonces))
     fail("it is no store of this job: its answer is not signed with the token");
-  return send_until(socket, token.sign("client", nonces), deadline) == Token::kSigned;
+  return send_until(socket, token.sign("client", nonces), deadline) == kProof;
 }
 
-Acceptor::Acceptor(Socket listener, Token token, Serve serve)
-    : listener_(std::move(listener)), token_(std::move(token)), serve_(std::move(serve)) {
-  thread_ = start_thread([this] { accept_all(); });
+Admission::Admission(Socket listener, Token token)
+    : listener_(std::move(listener)), token_(std::move(token)), most_(most_unauthenticated()) {}
+
+void Admission::add_to(std::vector<pollfd>& polled) const {
+  polled.push_back({Clock::now() >= accept_again_ ? listener_.fd() : -1, POLLIN, 0});
+  for (const Candidate& one : candidates_) polled.push_back({one.socket.fd(), POLLIN, 0});
 }
 
-Acceptor::~Acceptor() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  shutdown(listener_.fd(), SHUT_RDWR);  // wakes the thread that accepts
-  thread_.join();
-  while (close_oldest(State::silent) || close_oldest(State::greeted)) continue;
-  for (Connection& one : connections_) one.thread.join();
+void Admission::serve(const std::function<void(Socket, std::uint32_t)>& admit) {
+  if (Clock::now() >= accept_again_) accept_some();
+  for (Candidate& one : candidates_) read(one);
+  for (const bool greeted : {false, true})
+    while (close_oldest(greeted, most_)) continue;
+  for (Candidate& one : candidates_)
+    if (!one.gone && !one.nonces.empty() && one.in.size() == kProof) {
+      if (token_.verifies(one.in, "client", one.nonces)) admit(std::move(one.socket), one.id);
+      one.gone = true;
+    }
+  candidates_.remove_if([](const Candidate& one) { return one.gone; });
 }
 
-void Acceptor::accept_all() {
-  while (wait_for(listener_, POLLIN, Deadline::max())) {
+void Admission::accept_some() {
+  accept_again_ = {};
+  if (!wait_for(listener_, POLLIN, Deadline())) return;
+  for (int i = 0; i < kAcceptsPerRound; ++i) {
     Socket socket = accept_from(listener_);
+    // A connection waits for the first one; accept() needs a descriptor even if none does.
     const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_) return;
-      connections_.remove_if([](Connection& one) {
-        if (one.state == State::ended) one.thread.join();
-        return one.state == State::ended;
-      });
-    }
-    if (socket) {
-      start(std::move(socket));
-    } else if (exhausted) {  // accept() needs a descriptor even if no connection waits
-      close_oldest(State::silent);
-      std::this_thread::sleep_for(kExhausted);
-    }
+    if (!socket && exhausted && i == 0 && !close_oldest(/*greeted=*/false, 0))
+      accept_again_ = Clock::now() + kExhausted;
+    if (!socket) return;
+    candidates_.push_back({std::move(socket), Clock::now() + kHandshake});
   }
 }
 
-void Acceptor::start(Socket socket) {
-  std::unique_lock lock(mutex_);
-  Connection& one = connections_.emplace_back(Connection{std::move(socket)});
-  try {
-    one.thread = start_thread([this, &one] { attend(one); });
-  } catch (const std::system_error&) {  // the client tries again
-    connections_.pop_back();
-  }
-  const std::ptrdiff_t unproved = std::ranges::count_if(
-      connections_, [](const Connection& of) { return of.state < State::proved; });
-  lock.unlock();
-  if (unproved > most_unproved() && !close_oldest(State::silent)) close_oldest(State::greeted);
+/// Reads a hello or a proof. A wrong one is refused as soon as it is seen to be wrong.
+void Admission::read(Candidate& one) {
+  if (one.gone) return;
+  const bool greeted = !one.nonces.empty();
+  const std::size_t expected = greeted ? kProof : kHello;
+  const Got got = receive_some(one.socket, one.in, expected - one.in.size());
+  one.gone = got == Got::end || Clock::now() >= one.deadline ||
+             (!greeted && !kMagic.starts_with(one.in.substr(0, kMagic.size())));
+  if (!one.gone && !greeted && one.in.size() == kHello) greet(one);
 }
 
-void Acceptor::attend(Connection& one) {
-  try {
-    if (const auto id = prove(one); id && advance(one, State::proved)) serve_(one.socket, *id);
-  } catch (const std::exception&) {  // its client is told by the end of the connection
-  }
-  const std::lock_guard lock(mutex_);
-  one.socket.close();
-  one.state = State::ended;
-}
-
-// A wrong hello is refused as soon as it is seen to be wrong.
-std::optional<std::uint32_t> Acceptor::prove(Connection& one) {
-  const Deadline deadline = Clock::now() + kHandshake;
-  if (receive_exactly(one.socket, kMagic.size(), deadline) != kMagic) return {};
-  const std::string hello = receive_exactly(one.socket, kHello - kMagic.size(), deadline);
-  const std::string signed_part = hello.substr(0, kId + kNonce);
-  if (!token_.verifies(hello.substr(signed_part.size()), "hello", signed_part)) return {};
+void Admission::greet(Candidate& one) {
+  const std::string signed_part = one.in.substr(kMagic.size(), kId + kNonce);
+  one.gone = !token_.verifies(one.in.substr(kMagic.size() + kId + kNonce), "hello", signed_part);
   // Any process of this host knows the key of an empty token.
-  if (token_.empty() && !peer_is_this_user(one.socket)) return {};
-  if (!advance(one, State::greeted)) return {};
-  const std::string fresh = random_bytes(kNonce), nonces = signed_part.substr(kId) + fresh;
-  send_until(one.socket, fresh + token_.sign("server", nonces), deadline);
-  const std::string proof = receive_exactly(one.socket, Token::kSigned, deadline);
-  if (!token_.verifies(proof, "client", nonces)) return {};
-  std::uint32_t id = 0;
-  std::memcpy(&id, signed_part.data(), kId);
-  return id;
+  if (token_.empty() && !one.gone) one.gone = !peer_is_this_user(one.socket);
+  if (one.gone) return;
+  std::memcpy(&one.id, signed_part.data(), kId);
+  const std::string fresh = random_bytes(kNonce);
+  one.nonces = signed_part.substr(kId) + fresh;
+  one.in.clear();
+  send_until(one.socket, fresh + token_.sign("server", one.nonces), Deadline());
 }
 
-bool Acceptor::advance(Connection& one, State state) {
-  const std::lock_guard lock(mutex_);
-  if (one.state == State::closing) return false;
-  one.state = state;
-  return true;
-}
-
-bool Acceptor::close_oldest(State state) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(connections_, state, &Connection::state);
-  if (found == connections_.end()) return false;
-  shutdown(found->socket.fd(), SHUT_RDWR);  // wakes its thread
-  found->state = State::closing;
+/// Closes the oldest of more than `most` connections; false if there are no more.
+bool Admission::close_oldest(bool greeted, std::ptrdiff_t most) {
+  const auto counts = [&](const Candidate& one) {
+    return !one.gone && one.nonces.empty() != greeted;
+  };
+  if (std::ranges::count_if(candidates_, counts) <= most) return false;
+  Candidate& oldest = *std::ranges::find_if(candidates_, counts);
+  oldest.gone = true;
+  oldest.socket.close();
   return true;
 }
 

@@ -7,14 +7,14 @@
 // signed.
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <vector>
 
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/token.h"
@@ -26,6 +26,7 @@ inline constexpr std::size_t kId = sizeof(std::uint32_t);
 inline constexpr std::size_t kNonce = 32;
 inline constexpr std::size_t kHello = kMagic.size() + kId + kNonce + Token::kSigned;
 inline constexpr std::size_t kChallenge = kNonce + Token::kSigned;
+inline constexpr std::size_t kProof = Token::kSigned;
 /// The server closes a connection when its handshake takes longer.
 inline constexpr auto kHandshake = std::chrono::seconds(5);
 
@@ -33,53 +34,48 @@ inline constexpr auto kHandshake = std::chrono::seconds(5);
 std::string make_hello(const Token& token, std::uint32_t id, const std::string& nonce);
 
 /// The client's side, with its `id` for the server. False, with the reason in `why`, if the server
-/// closes the connection or does not answer in time. Error if it does not know the token.
+/// closes the connection or does not answer in time. Error if it does not know the token. `check`
+/// is called every 20 ms meanwhile, unless empty, and may throw.
 bool prove_to_server(const Socket& socket, const Token& token, std::uint32_t id, Deadline deadline,
-                     std::string& why);
+                     std::string& why, const std::function<void()>& check = {});
 
-/// The server's side: a thread that accepts, and one for each connection. If too many of them have
-/// proved nothing, the oldest are closed; those with a valid hello, if perhaps a recorded one,
-/// last.
-class Acceptor {
+/// The server's side: a listener and its unauthenticated connections, each of at most kHello bytes.
+/// If there are too many, the oldest are closed. Those with a valid hello, if perhaps a recorded
+/// one, are counted separately: the others cannot crowd them out.
+class Admission {
  public:
-  /// Called with each connection that has proved to know the token, and its id, on the connection's
-  /// thread. The connection is closed when it returns, unless it has moved the socket away.
-  using Serve = std::function<void(Socket& socket, std::uint32_t id)>;
-
-  /// Without a token it serves processes of this user only.
-  Acceptor(Socket listener, Token token, Serve serve);
-  /// Waits for `serve` to return on all threads.
-  ~Acceptor();
-  Acceptor(const Acceptor&) = delete;
-  Acceptor& operator=(const Acceptor&) = delete;
+  /// Without a token it admits processes of this user only.
+  Admission(Socket listener, Token token);
 
   int port() const { return local_port(listener_); }
+  /// Appends the descriptors that serve() reads.
+  void add_to(std::vector<pollfd>& polled) const;
+  /// Whether serve() has deadlines: it must be called within 0.1 s.
+  bool has_deadlines() const { return !candidates_.empty() || accept_again_ != Deadline(); }
+  /// Accepts connections and continues handshakes, without waiting. `admit` receives each
+  /// connection that has proved to know the token.
+  void serve(const std::function<void(Socket socket, std::uint32_t id)>& admit);
 
  private:
-  enum class State : std::uint8_t { silent, greeted, proved, closing, ended };  // in this order
-  struct Connection {
+  struct Candidate {
     Socket socket;
-    State state = State::silent;
-    std::thread thread = {};
+    Deadline deadline;
+    std::string in = {};
+    std::string nonces = {};  // C S, once its hello was valid
+    std::uint32_t id = 0;
+    bool gone = false;
   };
 
-  void accept_all();
-  void start(Socket socket);
-  void attend(Connection& one);
-  /// The id of a client that proves to know the token.
-  std::optional<std::uint32_t> prove(Connection& one);
-  /// False if it was closed before.
-  bool advance(Connection& one, State state);
-  /// Closes the oldest connection in this state; false if there is none.
-  bool close_oldest(State state);
+  void accept_some();
+  void read(Candidate& one);
+  void greet(Candidate& one);
+  bool close_oldest(bool greeted, std::ptrdiff_t most);
 
   const Socket listener_;
   const Token token_;
-  const Serve serve_;
-  std::mutex mutex_;
-  std::list<Connection> connections_;  // oldest first
-  bool stop_ = false;
-  std::thread thread_;
+  const std::ptrdiff_t most_;
+  std::list<Candidate> candidates_;  // oldest first
+  Deadline accept_again_ = {};       // no descriptors are left until then
 };
 
 }  // namespace ringlet::comm

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <functional>
 #include <new>
-#include <optional>
 #include <span>
 #include <thread>
 
@@ -95,24 +94,32 @@ class MemoryStore final : public Store {
   void set(const std::string& key, const std::string& value) override {
     constexpr std::size_t kShort = 20;  // the digits of any number
     const SharedLock lock(*pages_);
-    const auto last = value_of(key);
+    const auto last = find(key);
     if (last.data() && last.size() == value.size() && value.size() <= kShort)
       std::memcpy(last.data(), value.data(), value.size());
     else
       append(key, value);
   }
 
-  std::optional<std::string> find(const std::string& key, Timeout) override {
-    const SharedLock lock(*pages_);
-    const auto value = value_of(key);
-    return value.data() ? std::optional<std::string>({value.begin(), value.end()}) : std::nullopt;
+  std::string get(const std::string& key, Timeout timeout) override {
+    const auto deadline = Clock::now() + timeout;
+    constexpr std::chrono::microseconds kFirstNap{20}, kLongestNap{1000};
+    for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
+      {
+        const SharedLock lock(*pages_);
+        if (const auto value = find(key); value.data()) return {value.begin(), value.end()};
+      }
+      RINGLET_CHECK(Clock::now() < deadline, "[store] nobody set '", key, "' within ",
+                    seconds_of(timeout), " s");
+      std::this_thread::sleep_for(nap);
+    }
   }
 
   std::int64_t add(const std::string& key, std::int64_t amount) override {
     const SharedLock lock(*pages_);
     const std::string counter = "+" + key;  // separate from the values of the same key
-    if (!value_of(counter).data()) append(counter, std::string(sizeof(amount), '\0'));
-    const auto number = value_of(counter);
+    if (!find(counter).data()) append(counter, std::string(sizeof(amount), '\0'));
+    const auto number = find(counter);
     std::int64_t sum;
     std::memcpy(&sum, number.data(), sizeof(sum));
     sum += amount;
@@ -139,7 +146,7 @@ class MemoryStore final : public Store {
 
  private:
   /// The value of a key; without data if there is none.
-  std::span<char> value_of(const std::string& key) const {
+  std::span<char> find(const std::string& key) const {
     Entry entry{};
     for (std::uint32_t at = head(key); at > 0; at = entry.next) {
       char* text = pages_->bytes() + at - 1;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -198,7 +199,6 @@ bool wait_for(const Socket& socket, short events, Deadline deadline) {
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return false;
   } while (std::chrono::steady_clock::now() < deadline);
-  errno = ETIMEDOUT;
   return false;
 }
 
@@ -208,7 +208,7 @@ std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline de
     const ssize_t n = send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n > 0) {
       sent += static_cast<std::size_t>(n);
-    } else if (errno == EAGAIN) {
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (!wait_for(socket, POLLOUT, deadline)) break;
     } else if (errno != EINTR) {
       break;
@@ -217,21 +217,24 @@ std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline de
   return sent;
 }
 
-std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline) {
-  std::string bytes(n, '\0');
-  std::size_t got = 0;
-  while (got < n) {
-    const ssize_t more = recv(socket.fd(), bytes.data() + got, n - got, 0);
-    if (more > 0) {
-      got += static_cast<std::size_t>(more);
-    } else if (more < 0 && (errno == EAGAIN || errno == EINTR)) {
-      if (!wait_for(socket, POLLIN, deadline)) break;
-    } else {
-      if (more == 0) errno = 0;
-      break;
-    }
+Got receive_some(const Socket& socket, std::string& into, std::size_t most) {
+  std::array<char, 1 << 14> buffer;
+  const ssize_t n = recv(socket.fd(), buffer.data(), std::min(most, buffer.size()), 0);
+  if (n > 0) {
+    into.append(buffer.data(), static_cast<std::size_t>(n));
+    return Got::bytes;
   }
-  bytes.resize(got);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return Got::nothing;
+  if (n == 0) errno = 0;
+  return Got::end;
+}
+
+std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline) {
+  std::string bytes;
+  while (bytes.size() < n) {
+    const Got got = receive_some(socket, bytes, n - bytes.size());
+    if (got == Got::end || (got == Got::nothing && !wait_for(socket, POLLIN, deadline))) break;
+  }
   return bytes;
 }
 

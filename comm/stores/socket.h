@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,22 @@ class Socket {
   int fd_ = -1;
 };
 
+/// Threads that are started while it lives receive none of the program's signals.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 /// An eventfd that wakes poll().
 Socket make_wakeup();
 void wake(const Socket& wakeup);
@@ -55,13 +72,16 @@ bool peer_is_this_user(const Socket& socket);
 /// One attempt. Returns an empty socket, with the reason in `why`, if no server answers.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
 
-/// Whether `events` of poll() came before the deadline; if not, errno is ETIMEDOUT.
+/// Whether `events` of poll() came before the deadline.
 bool wait_for(const Socket& socket, short events, Deadline deadline);
-/// The number of bytes sent: fewer than all if the connection ends or the deadline passes. errno
-/// then has the reason; ETIMEDOUT for the deadline.
+/// The number of bytes sent: fewer than all if the connection ends or the deadline passes. A
+/// deadline in the past sends what the socket takes without waiting.
 std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline);
-/// Receives exactly n bytes; fewer if the connection ends or the deadline passes. errno then has
-/// the reason: 0 if the peer closed it, ETIMEDOUT.
+enum class Got { bytes, nothing, end };
+/// Appends the available bytes, at most `most` and 16 KiB, without waiting. At the end of the
+/// connection errno has the reason (0: the peer closed it).
+Got receive_some(const Socket& socket, std::string& into, std::size_t most = 1 << 14);
+/// Receives exactly n bytes; fewer if the connection ends or the deadline passes.
 std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline);
 
 }  // namespace ringlet::comm

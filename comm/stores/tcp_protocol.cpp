@@ -47,18 +47,19 @@ std::string encode(const StoreMessage& message) {
          message.value;
 }
 
-std::optional<StoreMessage> receive_message(const Socket& socket, Deadline deadline) {
+std::optional<StoreMessage> take_message(std::string& bytes) {
   Header header;
-  const std::string first = receive_exactly(socket, sizeof(header), deadline);
-  if (first.size() < sizeof(header)) return std::nullopt;
-  std::memcpy(&header, first.data(), sizeof(header));
+  if (bytes.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, bytes.data(), sizeof(header));
   RINGLET_CHECK(header.type <= static_cast<std::uint64_t>(StoreVerb::closing),
                 "[store] a message of unknown type ", header.type);
   check_lengths(header.key, header.value);
-  const std::string texts = receive_exactly(socket, header.key + header.value, deadline);
-  if (texts.size() < header.key + header.value) return std::nullopt;
-  return StoreMessage{static_cast<StoreVerb>(header.type), header.id, header.number,
-                      texts.substr(0, header.key), texts.substr(header.key)};
+  if (bytes.size() < sizeof(header) + header.key + header.value) return std::nullopt;
+  StoreMessage message{static_cast<StoreVerb>(header.type), header.id, header.number,
+                       bytes.substr(sizeof(header), header.key),
+                       bytes.substr(sizeof(header) + header.key, header.value)};
+  bytes.erase(0, sizeof(header) + header.key + header.value);
+  return message;
 }
 
 void require_token_beyond_loopback(const std::string& host, const Token& token) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,12 +17,13 @@ inline constexpr std::size_t kLongestValue = 1 << 20;
 enum class StoreVerb : std::uint8_t {
   join,     // client: value = its name
   set,      // client: key, value                    answered by done
-  find,     // client: key                           answered by done with the value, or by absent
+  get,      // client: key, number = milliseconds that it waits
+            //                                       answered by done with the value, once it is set
   add,      // client: key, number                   answered by done with the new number
   raise,    // client: value = the cause             answered by alarm
-  goodbye,  // client: leaves in order               answered by done
+  goodbye,  // client: leaves in order; the server closes the connection
   done,     // server: answers `id`
-  absent,   // server: answers `id`, the key is not set
+  refused,  // server: answers `id`, value = why it was not done
   alarm,    // server: value = the first cause, key = the name of the client that raised it
   closing,  // server: will close the connection in order
 };
@@ -36,9 +38,9 @@ struct StoreMessage {
 
 /// Error if key or value is too long.
 std::string encode(const StoreMessage& message);
-/// The next message; nothing if the connection ends or the deadline passes (errno as for
-/// receive_exactly). Error on bytes that encode() never makes.
-std::optional<StoreMessage> receive_message(const Socket& socket, Deadline deadline);
+/// Takes the first message off the received bytes, once it is whole. Error on bytes that encode()
+/// never makes.
+std::optional<StoreMessage> take_message(std::string& bytes);
 
 /// InputError unless there is a token or all addresses of `host` are loopback.
 void require_token_beyond_loopback(const std::string& host, const Token& token);

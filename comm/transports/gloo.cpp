@@ -43,7 +43,7 @@ class GlooWatchdog {
   GlooWatchdog(const GlooWatchdog&) = delete;
   GlooWatchdog& operator=(const GlooWatchdog&) = delete;
 
-  void watch(Buffer* buffer) {
+  void watch(::gloo::transport::UnboundBuffer* buffer) {
     const std::lock_guard lock(mutex_);
     watched_ = buffer;
   }
@@ -51,17 +51,25 @@ class GlooWatchdog {
  private:
   void run() {
     std::unique_lock lock(mutex_);
+    auto publish_at = std::chrono::steady_clock::now() + progress_.interval();
     while (!stop_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
-      lock.unlock();
-      try {
-        progress_.publish_when_due();
-      } catch (const std::exception&) {  // the store has ended: the alarm reports it
+      if (!store_->raised() && std::chrono::steady_clock::now() >= publish_at) {
+        lock.unlock();
+        publish();
+        publish_at = std::chrono::steady_clock::now() + progress_.interval();
+        lock.lock();
       }
-      lock.lock();
       if (!watched_ || !store_->raised()) continue;
       watched_->abortWaitRecv();
       watched_->abortWaitSend();
+    }
+  }
+
+  void publish() const noexcept {
+    try {
+      progress_.publish();
+    } catch (const std::exception&) {  // the store has ended: the alarm reports it
     }
   }
 
@@ -70,7 +78,7 @@ class GlooWatchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
-  Buffer* watched_ = nullptr;
+  ::gloo::transport::UnboundBuffer* watched_ = nullptr;
   std::thread thread_ = start_thread([this] { run(); });
 };
 

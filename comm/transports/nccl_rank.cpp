@@ -16,6 +16,7 @@ NcclWatchdog::NcclWatchdog(const Membership& membership, NcclCommunicator& commu
     : membership_(membership),
       communicator_(communicator),
       replays_(membership_, "replays"),
+      exchange_at_(Clock::now() + replays_.interval()),
       thread_(start_thread([this] { run(); })) {}
 
 NcclWatchdog::~NcclWatchdog() {
@@ -82,8 +83,11 @@ std::string NcclWatchdog::presence(const Watched& watched) const {
 }
 
 void NcclWatchdog::exchange_progress(const Watched* oldest) noexcept {
+  if (Clock::now() < exchange_at_) return;
+  exchange_at_ = Clock::now() + replays_.interval();
   try {
-    if (replays_.publish_when_due() && oldest && oldest->replay > 0) check_departures(*oldest);
+    replays_.publish();
+    if (oldest && oldest->replay > 0) check_departures(*oldest);
   } catch (const std::exception&) {
     // The store is gone: the alarm says so.
   }

@@ -66,6 +66,7 @@ class NcclWatchdog {
   // Ranks do not compare their calls before a replay: each publishes its number of replays here.
   StoreProgress replays_;
   std::uint64_t replayed_ = 0;
+  Clock::time_point exchange_at_;
   std::deque<Watched> watched_;
   std::thread thread_;
 };

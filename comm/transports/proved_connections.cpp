@@ -1,9 +1,9 @@
 #include "ringlet/comm/transports/proved_connections.h"
 
+#include <poll.h>
+
 #include <algorithm>
-#include <chrono>
-#include <mutex>
-#include <string>
+#include <optional>
 #include <thread>
 
 #include "ringlet/comm/stores/handshake.h"
@@ -13,64 +13,91 @@ namespace ringlet::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kNap = std::chrono::milliseconds(5);
+
+constexpr int kAlarmTick = 20;  // ms between two looks at the alarm
+constexpr auto kNap = std::chrono::milliseconds(20);
+
+class Connections {
+ public:
+  Connections(const Membership& membership, const std::string& address)
+      : membership_(membership),
+        deadline_(Clock::now() + membership.timeout),
+        me_(static_cast<std::size_t>(membership.rank)),
+        peers_(static_cast<std::size_t>(membership.size)) {
+    if (me_ == 0) membership_.store->set(membership_.key("secret"), Token::random().secret());
+    Socket listener = listen_at(address, 0);
+    membership_.store->set(membership_.key(str("address of rank ", me_)),
+                           str(address, ' ', local_port(listener)));
+    secret_ = Token(membership_.get("secret", "the secret of rank " + name_of(0)));
+    admission_.emplace(std::move(listener), secret_);
+  }
+
+  /// Rank 0 accepts immediately, and each rank after it has connected to the lower ones.
+  std::vector<Socket> make() {
+    for (std::size_t peer = 0; peer < me_; ++peer) peers_[peer] = connect(peer);
+    while (missing() < peers_.size()) accept_some();
+    return std::move(peers_);
+  }
+
+ private:
+  std::string name_of(std::size_t rank) const {
+    return std::to_string(membership_.name_of(static_cast<int>(rank)));
+  }
+  /// The first rank that has not connected yet; peers_.size() without one.
+  std::size_t missing() const {
+    const auto absent = [](const Socket& peer) { return !peer; };
+    return static_cast<std::size_t>(
+        std::find_if(peers_.begin() + membership_.rank + 1, peers_.end(), absent) - peers_.begin());
+  }
+
+  void check(std::size_t peer) const {
+    if (membership_.store->raised())
+      fail(membership_.store->cause(), "; rank ", membership_.me(), " was making the group ",
+           membership_.id);
+    if (Clock::now() >= deadline_)
+      fail("[group] ", membership_.id, ": ", membership_.waited(), " for a connection with rank ",
+           name_of(peer));
+  }
+
+  /// To a lower rank. It closes the connection if there are many.
+  Socket connect(std::size_t peer) const {
+    const std::string place =
+        membership_.get(str("address of rank ", peer), "the address of rank " + name_of(peer));
+    const std::size_t space = place.find(' ');
+    const int port = std::stoi(place.substr(space + 1));
+    for (;; std::this_thread::sleep_for(kNap)) {
+      std::string why;
+      Socket socket = connect_to(place.substr(0, space), port, Clock::now() + kHandshake, why);
+      if (socket && prove_to_server(socket, secret_, static_cast<std::uint32_t>(me_), deadline_,
+                                    why, [&] { check(peer); }))
+        return socket;
+      check(peer);
+    }
+  }
+
+  /// From higher ranks.
+  void accept_some() {
+    std::vector<pollfd> polled;
+    admission_->add_to(polled);
+    poll(polled.data(), polled.size(), kAlarmTick);
+    check(missing());
+    admission_->serve([this](Socket socket, std::uint32_t rank) {
+      if (rank > me_ && rank < peers_.size() && !peers_[rank]) peers_[rank] = std::move(socket);
+    });
+  }
+
+  const Membership& membership_;
+  const Deadline deadline_;
+  const std::size_t me_;
+  std::vector<Socket> peers_;
+  Token secret_;
+  std::optional<Admission> admission_;
+};
 
 }  // namespace
 
 std::vector<Socket> connect_peers(const Membership& membership, const std::string& address) {
-  const int me = membership.rank, size = membership.size;
-  const Deadline deadline = Clock::now() + membership.timeout;
-  const auto name = [&](int rank) { return std::to_string(membership.name_of(rank)); };
-  const auto check = [&](int peer) {
-    if (membership.store->raised())
-      fail(membership.store->cause(), "; rank ", membership.me(), " was making the group ",
-           membership.id);
-    if (Clock::now() >= deadline)
-      fail("[group] ", membership.id, ": ", membership.waited(), " for a connection with rank ",
-           name(peer));
-  };
-
-  if (me == 0) membership.store->set(membership.key("secret"), Token::random().secret());
-  Socket listener = listen_at(address, 0);
-  membership.store->set(membership.key(str("address of rank ", me)),
-                        str(address, ' ', local_port(listener)));
-  const Token secret(membership.get("secret", "the secret of rank " + name(0)));
-
-  std::mutex mutex;
-  std::vector<Socket> peers(static_cast<std::size_t>(size));
-  const auto entry = [&](int rank) -> Socket& { return peers[static_cast<std::size_t>(rank)]; };
-  // Higher ranks connect to this one.
-  const auto accept = [&](Socket& socket, std::uint32_t id) {
-    const std::lock_guard lock(mutex);
-    const int rank = static_cast<int>(std::min(id, static_cast<std::uint32_t>(size)));
-    if (me < rank && rank < size && !entry(rank)) entry(rank) = std::move(socket);
-  };
-  {
-    Acceptor acceptor(std::move(listener), secret, accept);
-    for (int peer = 0; peer < me; ++peer) {
-      const std::string place =
-          membership.get(str("address of rank ", peer), "the address of rank " + name(peer));
-      const std::size_t space = place.find(' ');
-      const int port = std::stoi(place.substr(space + 1));
-      for (;; std::this_thread::sleep_for(kNap)) {  // a peer with many connections closes some
-        std::string why;
-        Socket socket = connect_to(place.substr(0, space), port, Clock::now() + kHandshake, why);
-        if (socket && prove_to_server(socket, secret, static_cast<std::uint32_t>(me),
-                                      Clock::now() + kHandshake, why)) {
-          entry(peer) = std::move(socket);
-          break;
-        }
-        check(peer);
-      }
-    }
-    for (int peer = me + 1; peer < size; ++peer)
-      for (;; std::this_thread::sleep_for(kNap)) {
-        const std::lock_guard lock(mutex);
-        if (entry(peer)) break;
-        check(peer);
-      }
-  }
-  return peers;
+  return Connections(membership, address).make();
 }
 
 }  // namespace ringlet::comm

@@ -33,45 +33,39 @@ class StoreProgress {
     membership_.store->set(key(membership_.rank), std::to_string(now));
     published_ = now;
   }
-  /// The same at intervals, until the alarm; called more often. A rank that came an interval before
-  /// a deadline has published it by then. Returns whether one has passed.
-  bool publish_when_due() {
-    const auto now = Clock::now();
-    if (now < due_ || membership_.store->raised()) return false;
-    due_ = now + interval();
-    publish();
-    return true;
-  }
   /// 0 for a rank that has stored nothing, and for the remaining ones once the store is silent.
   std::vector<Progress> of_all() const {
     std::vector<Progress> all(static_cast<std::size_t>(membership_.size));
-    const auto patience = Clock::now() + kPatience;
-    for (int rank = 0; rank < membership_.size && Clock::now() < patience; ++rank) {
+    const auto patience = std::chrono::steady_clock::now() + kPatience;
+    for (int rank = 0; rank < membership_.size && std::chrono::steady_clock::now() < patience;
+         ++rank) {
       Progress& progress = all[static_cast<std::size_t>(rank)];
       if (rank == membership_.rank) {
         progress = Progress::of_word(entered_);
       } else {
         try {
-          const auto word = membership_.store->find(key(rank), kPatience / 4);
-          if (word) progress = Progress::of_word(std::stoull(*word));
+          progress =
+              Progress::of_word(std::stoull(membership_.store->get(key(rank), kPatience / 4)));
         } catch (const Error&) {
         }
       }
     }
     return all;
   }
+  /// A rank that came this long before a deadline has published it by then.
+  Timeout interval() const {
+    return std::min(std::chrono::duration_cast<Timeout>(std::chrono::seconds(1)),
+                    membership_.timeout / 4);
+  }
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr Timeout kPatience{1000};
-  Timeout interval() const { return std::min(Timeout(1000), membership_.timeout / 4); }
   std::string key(int rank) const { return membership_.key(str(what_, " of rank ", rank)); }
 
   const Membership& membership_;
   std::string what_;
   std::atomic<std::uint64_t> entered_{0};
   std::uint64_t published_ = 0;
-  Clock::time_point due_ = Clock::now() + interval();
 };
 
 }  // namespace ringlet::comm

@@ -26,8 +26,8 @@ class DeafStore final : public Store {
  public:
   explicit DeafStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
   void set(const std::string& key, const std::string& value) override { store_->set(key, value); }
-  std::optional<std::string> find(const std::string& key, Timeout patience) override {
-    return store_->find(key, patience);
+  std::string get(const std::string& key, Timeout timeout) override {
+    return store_->get(key, timeout);
   }
   std::int64_t add(const std::string& key, std::int64_t n) override { return store_->add(key, n); }
   void raise(const std::string& cause) override {

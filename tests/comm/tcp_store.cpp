@@ -1,5 +1,6 @@
 // The TCP store's alarm: how the end of one rank reaches the other ranks.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <optional>
 #include <stdexcept>
@@ -121,15 +122,63 @@ TEST_CASE("keys and values have a largest size") {
   CHECK_EQ(client->get(std::string(4096, 'k'), 60s).size(), 1 << 20);
 }
 
+TEST_CASE("the values of a store have a largest size") {
+  const Job job;
+  const auto client = join_tcp_store(job.options("rank 0"));
+  const std::string value((1 << 20) - 3, 'v');
+  for (int i = 0; i < 256; ++i) client->set(str(100 + i), value);
+  CHECK_THROWS_WITH_AS(client->set("key", ""), "[store] the store is full: 268435456 bytes", Error);
+  CHECK_THROWS_AS(client->get("key", 0ms), Error);
+  client->set("100", "");  // a shorter value makes room
+  client->set("key", "value");
+  CHECK_EQ(client->get("key", 60s), "value");
+}
+
 TEST_CASE("a client that does not read its answers is lost") {
   const Job job;
   const auto client = join_tcp_store(job.options("rank 0"));
   client->set("key", std::string(1 << 20, 'v'));
   const Socket deaf = join(job, "rank 1");
   for (int i = 0; i < 200; ++i)
-    send_until(deaf, encode({.type = StoreVerb::find, .key = "key"}), Clock::now() + 1s);
-  CHECK(raised_within(*client));
+    send_until(deaf, encode({.type = StoreVerb::get, .key = "key"}), Clock::now() + 1s);
+  CHECK(raised_within(*client));  // the server writes 64 MiB meanwhile
   CHECK_EQ(client->cause(), "rank 1 does not read what it asked for");
+}
+
+TEST_CASE("a get that timed out is not answered later") {
+  const Job job;
+  const auto client = join_tcp_store(job.options("rank 0"));
+  const Socket other = join(job, "rank 1");
+  const auto get = [&](std::uint64_t id, std::int64_t number) {
+    const std::string bytes =
+        encode({.type = StoreVerb::get, .id = id, .number = number, .key = "key"});
+    send_until(other, bytes, Clock::now() + 1s);
+  };
+  for (std::uint64_t id = 1; id < 5; ++id) get(id, 0);
+  get(5, 10'000);
+  send_until(other, encode({.type = StoreVerb::add, .id = 6}), Clock::now() + 1s);
+  const std::string counted = encode({.type = StoreVerb::done, .id = 6});
+  CHECK(receive_exactly(other, counted.size(), Clock::now() + 60s) == counted);
+  client->set("key", "value");
+  const std::string only = encode({.type = StoreVerb::done, .id = 5, .value = "value"});
+  CHECK(receive_exactly(other, only.size(), Clock::now() + 60s) == only);
+}
+
+TEST_CASE("a server that cannot go on says why") {
+  const Job job;
+  const auto client = join_tcp_store(job.options("rank 0"));
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit few{2, before.rlim_max};  // poll() refuses a longer list
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  message_of([&] { client->add("counter", 1); });  // wakes the server up if it sleeps
+  const bool raised = raised_within(*client);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(raised);
+  CHECK_EQ(client->cause(),
+           str("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
+  CHECK_EQ(message_of([&] { client->set("key", "value"); }), client->cause());
+  CHECK(job.server->wait_for_goodbyes(1s));  // no client is left that could say one
 }
 
 TEST_SUITE_END();

@@ -131,7 +131,7 @@ TEST_CASE("a connection without the token gets no byte") {
            {"one wrong bit", bent},
            {"HTTP", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
            {"garbage", random_bytes(100'000)},
-           {"messages without a hello", encode({.type = StoreVerb::find, .key = "address/0"})},
+           {"messages without a hello", encode({.type = StoreVerb::get, .key = "address/0"})},
        }) {
     const std::string& what = name;  // clang 14 captures no structured binding
     CAPTURE(what);

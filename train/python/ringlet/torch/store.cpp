@@ -35,8 +35,9 @@ std::int64_t Store::add(const std::string& key, std::int64_t amount) {
   return store_->add("+" + key, amount);  // separate from the values of the same key
 }
 
-std::optional<std::string> Store::find(const std::string& key, Timeout) {
-  if (!store_->check({key})) return std::nullopt;
+std::string Store::get(const std::string& key, Timeout timeout) {
+  RINGLET_CHECK(wait(key, timeout), "[store] no rank set '", key, "' within ",
+                comm::seconds_of(timeout), " s");
   return store_->get_to_str(key);
 }
 

@@ -20,7 +20,7 @@ class Store final : public comm::Store {
   explicit Store(const c10::intrusive_ptr<c10d::Store>& store);
 
   void set(const std::string& key, const std::string& value) override;
-  std::optional<std::string> find(const std::string& key, Timeout patience) override;
+  std::string get(const std::string& key, Timeout timeout) override;
   std::int64_t add(const std::string& key, std::int64_t amount) override;
   void raise(const std::string& cause) override;
   bool raised() const override;
