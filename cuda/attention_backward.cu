@@ -14,6 +14,12 @@ constexpr int kWarps = 4;
 template <int kHead>
 constexpr int kTileBlocks = kHead == 32 ? 4 : 3;
 
+/// The slot of this warp, counted over all heads.
+__device__ __forceinline__ std::int64_t slot_of_warp(const AttentionShape& shape) {
+  return std::int64_t{blockIdx.y} * attention_slots(shape) + blockIdx.x * kWarps +
+         threadIdx.x / kLanes;
+}
+
 // Half of the blocks have keys, which take longer and so come first; the others have queries.
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, kTileBlocks<kHead>)
@@ -23,7 +29,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, kTileBlocks<kHead>)
   const auto body = [&](int lane, auto& own) {
     if (own.item.rows == 0) {
       if (blockIdx.z == 1 && rule.shift == kEveryTile.shift)
-        skip_query_pass<float>(lane, args.shape, work, own.item);
+        skip_query_pass<float>(lane, work, slot_of_warp(args.shape));
     } else if (is_for_warp(own.item)) {
       if (blockIdx.z == 0)
         attention_key_pass<kHead>(lane, args, own.item, own);
@@ -42,7 +48,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
     if (own.item.rows > 0)
       attention_query_rows<T>(lane, args, work, own.item, own);
     else
-      skip_query_pass<compute_t<T>>(lane, args.shape, work, own.item);
+      skip_query_pass<compute_t<T>>(lane, work, slot_of_warp(args.shape));
   });
 }
 

@@ -59,13 +59,11 @@ struct BackwardMemory {
   S skewed[16][32];           // of a tile, one column per distance
 };
 
-/// For a warp without a tile: its share of every bucket is 0.
+/// For a warp without a tile: the share of its slot, counted over all heads, of every bucket is 0.
 template <class S>
-__device__ __forceinline__ void skip_query_pass(int lane, const AttentionShape& shape,
-                                                const AttentionWork& work,
-                                                const AttentionItem& item) {
-  if (work.buckets)
-    static_cast<S*>(work.buckets)[slot_of(shape, item) * kRelativeBuckets + lane] = 0;
+__device__ __forceinline__ void skip_query_pass(int lane, const AttentionWork& work,
+                                                std::int64_t slot) {
+  if (work.buckets) static_cast<S*>(work.buckets)[slot * kRelativeBuckets + lane] = 0;
 }
 
 /// Adds the slots part, part + kBucketParts, … of a head, for one bucket. The parts added in order

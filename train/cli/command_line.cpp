@@ -48,16 +48,18 @@ void print_help(const Command& command, const std::string& path, const std::stri
 }
 
 /// "; did you mean --lr?", also for a field of TrainingArguments: --learning-rate. Empty if no
-/// option is near. `dashes`: before the name, and the names that are known.
+/// option is near. `dashes`: before the names that are known, empty in a file.
 std::string suggest(const Command& command, const std::string& dashes, const std::string& name) {
   std::string field = name;
   std::ranges::replace(field, '-', '_');
-  std::vector<std::string> known{dashes + "help"};
+  std::vector<std::string> known;
+  if (!dashes.empty()) known.push_back("--help");
   for (const Option& option : command.options) {
     if (option.setting == field && !field.empty())
       return str("; did you mean ", dashes, option.name().substr(2), '?');
     for (const std::string& one : option.names)
-      if (one.starts_with("--") && one != "--config") known.push_back(dashes + one.substr(2));
+      if (one.starts_with("--") && !(dashes.empty() && one == "--config"))
+        known.push_back(dashes + one.substr(2));
   }
   const std::vector<std::string> near = nearest(dashes + name, known);
   return near.empty() ? "" : str("; did you mean ", near.front(), '?');
@@ -69,8 +71,7 @@ std::string suggest(const Command& command, const std::string& dashes, const std
   std::string what = "argument", meant;
   if (name.starts_with('-')) {
     what = "option";
-    const std::size_t dashes = std::min(name.find_first_not_of('-'), name.size());
-    meant = suggest(command, name.substr(0, dashes), name.substr(dashes));
+    meant = suggest(command, "--", name.substr(std::min(name.find_first_not_of('-'), name.size())));
   } else if (!command.commands.empty()) {
     what = "command";
     std::vector<std::string> known;

@@ -88,6 +88,11 @@ void check_output_file(std::string_view option, const fs::path& file,
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// The longest that the end of other runs, which remove the lock, is taken for the reason.
+constexpr std::chrono::seconds kVanishing{1};
+
 /// Another run that ended may have removed the file between open() and flock().
 bool still_named(int fd, const fs::path& file) {
   struct stat opened {};
@@ -104,32 +109,41 @@ OutputLock::OutputLock(const fs::path& output, std::chrono::seconds patience)
   file_ = output_ / kOutputLock;
   for (fs::path path = output_; !path_exists(path); path = path.parent_path())
     made_.push_back(path);
-  using Clock = std::chrono::steady_clock;
-  for (const Clock::time_point deadline = Clock::now() + patience;; ::close(fd_)) {
-    make_folders(output_);
-    fd_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0 && errno == ENOENT) continue;  // another run has removed the folder
-    if (fd_ < 0)
-      fail_input(file_.string(), ": cannot open: ", std::generic_category().message(errno));
-    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) {
-      if (still_named(fd_, file_)) break;
-    } else if (errno != EWOULDBLOCK && errno != EINTR) {
-      fmt::print(stderr, "{}: cannot be locked ({}): nothing keeps another run out of it\n",
-                 output_.string(), std::generic_category().message(errno));
-      return;
-    } else if (Clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    } else {
+  const Clock::time_point deadline = Clock::now() + patience;
+  for (Attempt attempt; (attempt = try_lock()) != Attempt::locked;) {
+    // No other run holds a file that has vanished.
+    if (attempt == Attempt::vanished && Clock::now() < deadline + kVanishing) continue;
+    if (Clock::now() >= deadline) {
       std::string holder;
       std::getline(std::ifstream(file_), holder);
-      ::close(fd_);
       fail_input("--output ", output.string(), ": another run writes to it",
                  holder.empty() ? "" : str(" (", shown(holder, 300), ")"));
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  const std::string holder = str("process ", ::getpid(), " on ", comm::host_name());
-  // For the message of a run that is refused alone.
-  if (::ftruncate(fd_, 0) == 0) static_cast<void>(::write(fd_, holder.data(), holder.size()));
+}
+
+OutputLock::Attempt OutputLock::try_lock() {
+  make_folders(output_);
+  const int fd = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    if (errno == ENOENT) return Attempt::vanished;  // with its folder
+    fail_input(file_.string(), ": cannot open: ", std::generic_category().message(errno));
+  }
+  const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0;
+  if (held && errno != EWOULDBLOCK && errno != EINTR) {
+    fmt::print(stderr, "{}: cannot be locked ({}): nothing keeps another run out of it\n",
+               output_.string(), std::generic_category().message(errno));
+  } else if (held || !still_named(fd, file_)) {
+    ::close(fd);
+    return held ? Attempt::held : Attempt::vanished;
+  } else {
+    const std::string holder = str("process ", ::getpid(), " on ", comm::host_name());
+    // For the message of a run that is refused alone.
+    if (::ftruncate(fd, 0) == 0) static_cast<void>(::write(fd, holder.data(), holder.size()));
+  }
+  fd_ = fd;
+  return Attempt::locked;
 }
 
 OutputLock::~OutputLock() {

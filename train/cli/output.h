@@ -37,6 +37,9 @@ class OutputLock {
   OutputLock& operator=(const OutputLock&) = delete;
 
  private:
+  enum class Attempt { locked, held, vanished };
+  Attempt try_lock();
+
   std::filesystem::path output_, file_;
   std::vector<std::filesystem::path> made_;  // folders, the innermost first
   int fd_ = -1;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
@@ -54,6 +56,31 @@ std::chrono::seconds patience(const comm::Environment& environment) {
   return std::chrono::seconds(environment.restart_count > 0 ? 30 : 0);
 }
 
+/// The memory limit of a device, until the run ends.
+class MemoryLimit {
+ public:
+  MemoryLimit(Device device, std::size_t nbytes)
+      : device_(device), before_(memory_stats(device).limit) {
+    set_memory_limit(device, nbytes);
+  }
+  ~MemoryLimit() { set_memory_limit(device_, before_); }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  Device device_;
+  std::size_t before_;
+};
+
+/// The devices of a run's threads.
+std::set<Device> devices_of(const TrainOptions& options, Device device, bool launched) {
+  std::set<Device> devices{device};
+  devices.insert(options.arguments.devices.begin(), options.arguments.devices.end());
+  for (int i = 0; !launched && device.type != DeviceType::cpu && i < options.devices; ++i)
+    devices.insert(device_of_rank(device, i));
+  return devices;
+}
+
 }  // namespace
 
 void train_model(TrainOptions options, const Command& command) {
@@ -87,6 +114,9 @@ void train_model(TrainOptions options, const Command& command) {
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   check_random_weights(plan);
   if (first && !options.resume && !options.replay_to) note_random_weights(options);
+  std::deque<MemoryLimit> limits;
+  for (const Device one : devices_of(options, device, launched))
+    limits.emplace_back(one, options.memory_limit);
   std::optional<KeptTraining> kept;
   if (environment.joins) kept = new_training(plan, {});  // before others wait for this rank
   if (launched)

@@ -30,27 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The memory limit of a rank's devices, until it ends.
-class MemoryLimit {
- public:
-  explicit MemoryLimit(const TrainOptions& options) {
-    std::vector<Device> devices = options.arguments.devices;
-    if (devices.empty()) devices.push_back(Device::parse(options.model.device));
-    for (const Device device : devices) {
-      before_.emplace_back(device, memory_stats(device).limit);
-      set_memory_limit(device, options.memory_limit);
-    }
-  }
-  ~MemoryLimit() {
-    for (const auto& [device, limit] : before_) set_memory_limit(device, limit);
-  }
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-
- private:
-  std::vector<std::pair<Device, std::size_t>> before_;
-};
-
 models::EncoderConfig new_config(const TrainOptions& options, const models::Tokenizer& tokenizer) {
   models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
   config.vocab_size = tokenizer.vocab_size();
@@ -176,7 +155,11 @@ std::string timeline_title(const train::TrainingArguments& arguments, const comm
 std::vector<std::string> replay_options(const TrainOptions& options, const comm::Group& group) {
   std::vector<std::string> words;
   for (const auto& [name, value] : options.given)
-    if (!std::ranges::count(kNotReplayed, name) && name != "--devices")
+    if (std::ranges::count(kNotReplayed, name) || name == "--devices")
+      continue;
+    if (value.empty())  // --prompt ''
+      words.insert(words.end(), {name, value});
+    else
       words.push_back(name + '=' + value);
   const auto devices =
       std::max(static_cast<std::size_t>(group.size()), options.arguments.devices.size());
@@ -362,7 +345,6 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
 }  // namespace
 
 void train_rank(TrainPlan plan, const comm::Group& group, std::optional<KeptTraining>& kept) {
-  const MemoryLimit limit(plan.options);
   const bool goes_on = kept.has_value();
   KeptTraining training = begin_training(std::move(plan), group, kept);
   try {

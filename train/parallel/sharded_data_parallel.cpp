@@ -194,7 +194,10 @@ void ShardedDataParallel::assign(const nn::Parameter& parameter, const Tensor& v
 
 void ShardedDataParallel::backward_begins(std::span<autograd::VariableState* const> reached) {
   reducing_ = begin(reached);
+  in_flight_.clear();  // of a capture that failed
   for (State& state : states_) {
+    state.reducing.clear();
+    state.rows = {};
     state.waiting = 0;
     state.launched = false;
     for (Item& item : state.items) {

@@ -106,8 +106,9 @@ StepGraphs::Turn StepGraphs::agree(Turn mine, const Step* step) {
   }
   const bool share =
       devices.size() < votes.size() && group.transport(device_) == comm::TransportKind::thread;
+  if (share && !gave_up_) give_up("ranks share a GPU");
   votes_ = !share && !turns.contains(static_cast<std::uint64_t>(Turn::never));
-  if (!votes_ && !gave_up_) give_up(share ? "ranks share a GPU" : "another rank captures none");
+  if (!votes_ && !share) give_up_with(group.all_gather_bytes(why_));
   const Turn least = static_cast<Turn>(*turns.begin());
   if (!votes_ || least == Turn::eager) return Turn::eager;
   const bool fit = least == Turn::replayed && fitting == std::set{fits_of(*step)};
@@ -124,7 +125,7 @@ std::uint64_t StepGraphs::fits_of(const Step& step) const {
 bool StepGraphs::may_be_graph() {
   // Existing gradients are added to, and an observer of kernels must see them.
   const bool adds = std::any_of(parameters_.begin(), parameters_.end(), has_grad);
-  if (gave_up_ || adds || kernel_observer.load() != nullptr) return false;
+  if (gave_up_ || adds || kernel_observer.load() != nullptr || module_.no_syncs() > 0) return false;
   const std::string why = why_not();
   if (!why.empty()) give_up(why);
   return why.empty();
@@ -201,8 +202,15 @@ Tensor StepGraphs::run_eagerly(const models::PackedBatch& batch, const Work& wor
 
 void StepGraphs::give_up(const std::string& why) {
   gave_up_ = true;
+  why_ = why;
   steps_.clear();
   note(why);
+}
+
+// The first rank's reason.
+void StepGraphs::give_up_with(const std::vector<std::string>& reasons) {
+  const auto found = std::ranges::find_if_not(reasons, &std::string::empty);
+  if (!gave_up_) give_up(str("rank ", found - reasons.begin(), ": ", *found));
 }
 
 void StepGraphs::note(const std::string& why) {

@@ -123,6 +123,7 @@ class StepGraphs {
   Tensor replay(Step& step);
   Tensor update(Tensor loss);
   void give_up(const std::string& why);
+  void give_up_with(const std::vector<std::string>& reasons);
   Addresses addresses() const;
   std::vector<bool> reached() const;
   void set_reached(const std::vector<bool>& reached) const;
@@ -141,6 +142,7 @@ class StepGraphs {
   Addresses addresses_;
   SiteKeys keys_;  // of dropout
   bool gave_up_ = false;
+  std::string why_;                   // the reason
   bool votes_;                        // whether ranks agree before each step
   std::vector<std::uint64_t> peers_;  // the hash of each rank's addresses
   std::set<std::string> noted_;
