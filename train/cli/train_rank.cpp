@@ -154,13 +154,13 @@ std::string timeline_title(const train::TrainingArguments& arguments, const comm
 /// The options that repeat the run in another folder.
 std::vector<std::string> replay_options(const TrainOptions& options, const comm::Group& group) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : options.given)
-    if (std::ranges::count(kNotReplayed, name) || name == "--devices")
-      continue;
+  for (const auto& [name, value] : options.given) {
+    if (std::ranges::count(kNotReplayed, name) || name == "--devices") continue;
     if (value.empty())  // --prompt ''
       words.insert(words.end(), {name, value});
     else
       words.push_back(name + '=' + value);
+  }
   const auto devices =
       std::max(static_cast<std::size_t>(group.size()), options.arguments.devices.size());
   if (devices > 1) words.push_back(str("--devices=", devices));
