@@ -81,8 +81,7 @@ class Runner {
     const train::StrategyTraits& traits = train::traits(plan.strategy);
     const bool captures =
         plan.devices == 1 || (traits.ranks && !traits.gradients && plan.together &&
-                              (comm::is_in_kernel(group.options().algorithm) ||
-                               group.transport(device_) == comm::TransportKind::nccl));
+                              comm::is_in_kernel(group.options().algorithm));
     if (device_.type == DeviceType::cpu || options.by_op() || !captures || several()) return;
     graphs_ = std::make_shared<train::StepGraphs>(
         *source_.loss, optimizer_, device_,

@@ -25,6 +25,12 @@ TEST_CASE("integers at their limits") {
       {"mul.wide.s16", {"s32", "s16", "s16"}, {0x8000, 0x8000}, 0x40000000},
       {"mul.wide.u16", {"u32", "u16", "u16"}, {0xffff, 0xffff}, 0xfffe0001},
       {"mad.lo.s32", {"s32"}, {0x7fffffff, 2, 3}, 1},
+      // -1 * 2 + 3, with all 64 bits of the product's sign
+      {"mad.wide.s32", {"s64", "s32", "s32", "s64"}, {0xffffffff, 2, 3}, 1},
+      {"mad.wide.s32",
+       {"s64", "s32", "s32", "s64"},
+       {0x80000000, 0x7fffffff, 0},
+       0xc000000080000000},
       {"mad.wide.u32",
        {"u64", "u32", "u32", "u64"},
        {0xffffffff, 0xffffffff, kOnes},

@@ -4,7 +4,6 @@
 
 #include <atomic>
 
-#include "../../device.h"
 #include "../words.h"
 #include "graph_steps.h"
 #include "ringlet/core/device/backend.h"
@@ -149,14 +148,6 @@ TEST_CASE("captured steps of ranks have the bits of eager ones, and of one devic
   check_captured_bits(kInKernel);
 }
 
-TEST_CASE("steps captured over nccl have the bits of eager ones, and of one device") {
-  if (!has_fake_nccl) {
-    MESSAGE("skipped: only a device of delayed_device.h can tell");
-    return;
-  }
-  check_captured_bits({.transport = comm::TransportKind::nccl});
-}
-
 TEST_CASE("ranks with different shapes replay graphs that were captured in different steps") {
   if (!has_gpus()) return;
   // By rank and step. A step with a shape that is new on some rank runs eagerly on both.
@@ -250,7 +241,7 @@ TEST_CASE("ranks that cannot be captured say why") {
   };
   using comm::Algorithm;
   CHECK(note(Algorithm::direct, false) ==
-        "steps are not captured as graphs: between threads only algorithm in-kernel-direct is "
+        "steps are not captured as graphs: of several ranks only algorithm in-kernel-direct is "
         "captured");
   CHECK(note(Algorithm::in_kernel_direct, true) ==
         "steps are not captured as graphs: ranks share a GPU");
