@@ -100,7 +100,7 @@ std::string state_digest(const nn::Module& module, Optimizer& optimizer, const c
       const auto known = tensors[{slice_rank, tensor}].emplace(block, digest).first;
       if (known->second == digest) continue;
       const auto unit = std::ranges::find_if(
-          arena.units(), [&](const nn::Unit& one) { return block * kNormBlock < one.end; });
+          arena.units(), [end = block * kNormBlock](const nn::Unit& one) { return end < one.end; });
       fail("[audit] rank ", rank, ": ", tensor == 0 ? "weights" : "moments", " of '",
            unit == arena.units().end() ? "" : unit->name, "' differ from an earlier rank's");
     }
