@@ -6,6 +6,7 @@
 
 #include "../words.h"
 #include "graph_steps.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/train/trainer.h"
@@ -206,6 +207,40 @@ TEST_CASE("once a rank cannot capture, none does, and training goes on") {
     CHECK(steps.notes.size() == 1);
     if (group.rank() == 0)
       CHECK(steps.notes.at(0).starts_with("steps are not captured as graphs: rank 1: "));
+  });
+}
+
+TEST_CASE("a capture that fails within backward leaves ZeRO-1 as it was") {
+  if (!has_gpus()) return;
+  launch_ranks(2, [](const comm::Group& group) {
+    const Device device{DeviceType::cuda, group.rank()};
+    models::SoftmaxLoss loss(encoder_on(device), 3);
+    const ShardedDataParallel zero1(loss, group);
+    AdamW optimizer(loss, GraphSteps::still());
+    std::string note;
+    StepGraphs graphs(loss, optimizer, device,
+                      {.on_note = [&](const std::string& line) { note = line; }});
+    const nn::Parameter parameter = loss.parameters().front();
+    const auto work = [&](const models::PackedBatch& on_device) {
+      // Recorded first: backward comes to it last, when other units are being reduced.
+      const Variable first = autograd::record("first", parameter.tensor(), {parameter},
+                                              [](const Tensor& grad, autograd::Gradients& grads) {
+                                                RINGLET_CHECK(!is_capturing(), "not in a capture");
+                                                grads[0].set(grad);
+                                              });
+      const Variable value = add(loss(on_device), scale(mean(first), 0.0));
+      value.backward();
+      return value.tensor();
+    };
+    std::vector<double> losses;
+    for (int i = 0; i < 3; ++i) {
+      losses.push_back(graphs.run(batch_of(group.rank(), 0, 0), work).item<double>());
+      optimizer.finish_step();
+      optimizer.zero_grad();
+    }
+    CHECK(graphs.captured() == 0);
+    CHECK(note.find("not in a capture") != note.npos);
+    CHECK(losses == std::vector(3, losses[0]));  // at a rate of 0
   });
 }
 
