@@ -44,35 +44,19 @@ std::ostream& operator<<(std::ostream& out, DType dtype);
 /// Throws "[op] does not take f16 tensors".
 [[noreturn]] void unsupported_dtype(const char* op, DType dtype);
 
+namespace detail {
+constexpr DType dtype_of(const float*) { return DType::f32; }
+constexpr DType dtype_of(const double*) { return DType::f64; }
+constexpr DType dtype_of(const bfloat16*) { return DType::bf16; }
+constexpr DType dtype_of(const float16*) { return DType::f16; }
+constexpr DType dtype_of(const std::int32_t*) { return DType::i32; }
+constexpr DType dtype_of(const std::int64_t*) { return DType::i64; }
+constexpr DType dtype_of(const std::uint8_t*) { return DType::u8; }
+}  // namespace detail
+/// The dtype of a C++ type.
 template <class T>
-constexpr DType dtype_of();
-template <>
-constexpr DType dtype_of<float>() {
-  return DType::f32;
-}
-template <>
-constexpr DType dtype_of<double>() {
-  return DType::f64;
-}
-template <>
-constexpr DType dtype_of<bfloat16>() {
-  return DType::bf16;
-}
-template <>
-constexpr DType dtype_of<float16>() {
-  return DType::f16;
-}
-template <>
-constexpr DType dtype_of<std::int32_t>() {
-  return DType::i32;
-}
-template <>
-constexpr DType dtype_of<std::int64_t>() {
-  return DType::i64;
-}
-template <>
-constexpr DType dtype_of<std::uint8_t>() {
-  return DType::u8;
+constexpr DType dtype_of() {
+  return detail::dtype_of(static_cast<const T*>(nullptr));
 }
 
 }  // namespace ringlet
