@@ -1,4 +1,4 @@
-// The kernels of fill_, arange, to and copy_ of a tensor (core/tensor/tensor.h).
+// The kernels of full, fill_, arange, to and copy_ of a tensor (core/tensor/tensor.h).
 #pragma once
 
 #include "ringlet/core/base/dtype.h"

@@ -1,9 +1,6 @@
 #include "ringlet/core/tensor/tensor.h"
 
-#include <cmath>
-
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/ops/fill.h"
 
 namespace ringlet {
 namespace {
@@ -13,12 +10,6 @@ void copy_bytes(Tensor& to, const Tensor& from) {
   const Device a = to.device(), b = from.device();
   const DeviceType through = a.type != DeviceType::cpu ? a.type : b.type;
   backend(through).copy(to.mutable_bytes(), a, from.bytes(), b, from.nbytes());
-}
-
-void cast(Tensor& to, const Tensor& from) {
-  if (to.numel() == 0) return;
-  cast_kernel({to.mutable_bytes(), from.bytes(), to.numel(), to.dtype(), from.dtype()},
-              to.device());
 }
 
 }  // namespace
@@ -100,7 +91,7 @@ Tensor Tensor::to(Device device) const {
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return *this;
   Tensor out = empty(shape_, dtype, device());
-  cast(out, *this);
+  out.convert_(*this);
   return out;
 }
 
@@ -109,14 +100,10 @@ void Tensor::copy_(const Tensor& source) {
   if (source.dtype() == dtype_) {
     copy_bytes(*this, source);
   } else if (source.device() == device()) {
-    cast(*this, source);
+    convert_(source);
   } else {
     copy_bytes(*this, source.to(dtype_));
   }
-}
-
-void Tensor::fill_(double value) {
-  if (numel_ > 0) fill_kernel({mutable_bytes(), numel_, value, 0, dtype_}, device());
 }
 
 template <class T>
@@ -142,26 +129,6 @@ Tensor empty(Shape shape, DType dtype, Device device) {
 
 Tensor empty_like(const Tensor& other) {
   return empty(other.shape(), other.dtype(), other.device());
-}
-
-Tensor full(Shape shape, double value, DType dtype, Device device) {
-  Tensor out = empty(shape, dtype, device);
-  out.fill_(value);
-  return out;
-}
-
-Tensor zeros(Shape shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
-Tensor zeros_like(const Tensor& other) {
-  return zeros(other.shape(), other.dtype(), other.device());
-}
-Tensor ones(Shape shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
-
-Tensor arange(double start, double end, double step, DType dtype, Device device) {
-  RINGLET_CHECK(step != 0, "[arange] step must not be 0");
-  const double count = std::ceil((end - start) / step);
-  Tensor out = empty({count > 0 ? static_cast<std::int64_t>(count) : 0}, dtype, device);
-  if (out.numel() > 0) fill_kernel({out.mutable_bytes(), out.numel(), start, step, dtype}, device);
-  return out;
 }
 
 Tensor adjacent(std::span<const Tensor> tensors) {

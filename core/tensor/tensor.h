@@ -75,6 +75,7 @@ class Tensor {
 
  private:
   void check_dtype(DType expected) const;
+  void convert_(const Tensor& source);  // on this device
 
   std::shared_ptr<Storage> storage_;
   std::size_t offset_ = 0;

@@ -21,7 +21,6 @@ for i, room in enumerate(ROOMS):
     LOWER["train/" + room] = BELOW_TRAIN | {"train/" + below for below in ROOMS[:i]}
 LOWER["train/parallel"] = CORE | {"autograd", "nn", "comm"}  # knows neither models nor the trainer
 LOWER["train"] = BELOW_TRAIN | {"train/" + room for room in ROOMS}
-UPWARD = {("core/tensor", "core/ops/fill")}  # zeros() and full()
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 
 
@@ -46,7 +45,7 @@ def find_upward(graph):
     """The lines "FILE includes UNIT" of which the unit lies in a folder above."""
     return [f"{file} includes {other}" for unit, others in graph.items() for other, file in others.items()
             if folder_of(unit) and folder_of(unit) != folder_of(other)
-            and folder_of(other) not in LOWER[folder_of(unit)] and (folder_of(unit), other) not in UPWARD]
+            and folder_of(other) not in LOWER[folder_of(unit)]]
 
 
 def find_circles(graph):
