@@ -1,4 +1,5 @@
-// The interface of a device type besides kernels: memory, copies, streams, graphs.
+// The interface of a device type besides kernels: memory and copies. Streams, events and graphs of
+// asynchronous devices are in DeviceWork, its base.
 #pragma once
 
 #include <memory>
@@ -9,9 +10,8 @@
 
 namespace ringlet {
 
-class DeviceBackend {
+class DeviceBackend : public DeviceWork {
  public:
-  virtual ~DeviceBackend() = default;
   virtual int device_count() const = 0;
   /// The driver's reason why device_count() is 0; empty if unknown.
   virtual std::string why_none() const { return ""; }
@@ -35,43 +35,15 @@ class DeviceBackend {
   virtual std::string bus_id(Device) const { return ""; }
   /// Waits for all work of the device, from any thread.
   virtual void synchronize(Device device) = 0;
-  // The defaults from here to is_captured() are those of a synchronous device.
   /// Starts a copy to the host, ordered after this thread's earlier work on the device; does not
-  /// wait.
+  /// wait, unless the device is synchronous.
   virtual std::unique_ptr<DeviceDownload> start_download(Device device, const void* from,
                                                          std::size_t nbytes);
-  /// See core/device/device_time.h.
-  virtual bool is_asynchronous() const { return false; }
-  virtual std::unique_ptr<DeviceTime> device_time(Device device);
-  virtual void hold(Device, double /*seconds*/) {}
-  /// See core/device/stream.h; null for a synchronous device.
-  virtual std::unique_ptr<DeviceStream> make_stream(Device, StreamPriority) { return nullptr; }
-  virtual std::unique_ptr<DeviceEvent> make_event(Device) { return nullptr; }
-  /// The stream of this thread's work on the device, a cudaStream_t on cuda. The call also makes
-  /// the device the thread's current one, for other libraries.
-  virtual void* stream(Device) { return nullptr; }
-  /// Whether any thread is capturing that stream.
-  virtual bool is_captured(Device) { return false; }
-  /// Ranks on these devices, which have links to each other; a rank waits at most `seconds` for
-  /// another. May be called during a capture. Null if these devices run none.
-  virtual std::unique_ptr<DeviceRanks> make_ranks(std::span<const Device> /*of_ranks*/,
-                                                  double /*seconds*/) {
-    return nullptr;
-  }
   virtual MemoryStats memory(Device device) const = 0;
   /// Counts a sidecar of `nbytes` in this block; negative when it is released.
   virtual void count_sidecar(Device device, const MemoryBlock& block, std::ptrdiff_t nbytes) = 0;
   virtual void reset_peak(Device device) = 0;
   virtual void set_limit(Device device, std::size_t nbytes) = 0;
-
-  /// Why this device cannot capture work; empty if it can. capture() calls the next three.
-  virtual std::string why_no_graphs(Device) const { return "it has no graphs"; }
-  virtual void begin_capture(Device) {}
-  /// Ends the capture, also if it throws.
-  virtual std::unique_ptr<DeviceGraph> end_capture(Device) { return nullptr; }
-  virtual void abandon_capture(Device) {}
-  /// Until the capture ends, this thread's work on its current stream has the graph's memory, too.
-  virtual void join_capture(Device) {}
 
   /// The descriptor with which other processes can map the block now; -1 if there is none.
   virtual int descriptor(Device, const MemoryBlock&) const { return -1; }

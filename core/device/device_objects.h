@@ -1,9 +1,11 @@
-// The objects that a DeviceBackend makes for a device.
+// The objects that a DeviceBackend makes for a device, and DeviceWork, which makes most of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 
 #include "ringlet/core/base/dtype.h"
 #include "ringlet/core/device/device.h"
@@ -94,6 +96,40 @@ class DeviceRanks {
   virtual void load(const PeerCall& /*call*/, Device /*device*/) {}
   /// Ends launches that wait for a rank. The host's next wait for a device throws. From any thread.
   virtual void abandon() noexcept {}
+};
+
+/// The work of a device type: streams, events, times and graphs. The defaults are those of a
+/// synchronous device.
+class DeviceWork {
+ public:
+  virtual ~DeviceWork() = default;
+  /// See core/device/device_time.h.
+  virtual bool is_asynchronous() const { return false; }
+  virtual std::unique_ptr<DeviceTime> device_time(Device device);
+  virtual void hold(Device, double /*seconds*/) {}
+  /// See core/device/stream.h; null for a synchronous device.
+  virtual std::unique_ptr<DeviceStream> make_stream(Device, StreamPriority) { return nullptr; }
+  virtual std::unique_ptr<DeviceEvent> make_event(Device) { return nullptr; }
+  /// The stream of this thread's work on the device, a cudaStream_t on cuda. The call also makes
+  /// the device the thread's current one, for other libraries.
+  virtual void* stream(Device) { return nullptr; }
+  /// Whether any thread is capturing that stream.
+  virtual bool is_captured(Device) { return false; }
+  /// Ranks on these devices, which have links to each other; a rank waits at most `seconds` for
+  /// another. May be called during a capture. Null if these devices run none.
+  virtual std::unique_ptr<DeviceRanks> make_ranks(std::span<const Device> /*of_ranks*/,
+                                                  double /*seconds*/) {
+    return nullptr;
+  }
+
+  /// Why this device cannot capture work; empty if it can. capture() calls the next three.
+  virtual std::string why_no_graphs(Device) const { return "it has no graphs"; }
+  virtual void begin_capture(Device) {}
+  /// Ends the capture, also if it throws.
+  virtual std::unique_ptr<DeviceGraph> end_capture(Device) { return nullptr; }
+  virtual void abandon_capture(Device) {}
+  /// Until the capture ends, this thread's work on its current stream has the graph's memory, too.
+  virtual void join_capture(Device) {}
 };
 
 }  // namespace ringlet

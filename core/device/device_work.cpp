@@ -28,9 +28,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::unique_ptr<DeviceTime> DeviceBackend::device_time(Device) {
-  return std::make_unique<HostTime>();
-}
+std::unique_ptr<DeviceTime> DeviceWork::device_time(Device) { return std::make_unique<HostTime>(); }
 
 std::unique_ptr<DeviceTime> device_time(Device device) {
   return backend(device.type).device_time(device);
