@@ -2,7 +2,7 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/device/observers.h"
 
 namespace ringlet::comm {
 void check_root(Op op, int root, int size) {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ringlet/comm/types.h"
-#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/device/observers.h"
 #include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {

@@ -2,23 +2,11 @@
 // pointers and sizes; the op in core/ops has checked shapes and dtypes once.
 #pragma once
 
-#include <atomic>
-
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/device.h"
+#include "ringlet/core/device/observers.h"
 
 namespace ringlet {
-
-/// Receives every kernel call of the process on the calling thread, for profilers and tests. Calls
-/// of different threads overlap. `args` is the kernel's Args.
-class KernelObserver {
- public:
-  virtual ~KernelObserver() = default;
-  virtual void before(const char* name, const void* args, Device device) = 0;
-  virtual void after(const char* name, const void* args, Device device) = 0;
-};
-/// The observer of all calls from now on, or null. It must outlive them.
-inline std::atomic<KernelObserver*> kernel_observer = nullptr;
 
 /// Fills the table and installs the backends of all device types, the first time only.
 void ensure_registered();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/device/observers.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/device/observers.h"
 #include "ringlet/core/threads/thread.h"
 
 namespace ringlet::train {

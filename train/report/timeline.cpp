@@ -12,7 +12,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/device/kernel.h"
-#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/device/observers.h"
 
 namespace ringlet::train {
 

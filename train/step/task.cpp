@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/device/observers.h"
 #include "ringlet/train/optimizer/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/report/timeline.h"

@@ -1,9 +1,22 @@
-// Waits of threads between kernels: with KernelObserver, all of a step's time.
+// For profilers and tests: all kernels of the process, and the waits of threads between them.
 #pragma once
 
 #include <atomic>
 
+#include "ringlet/core/device/device.h"
+
 namespace ringlet {
+
+/// Receives every kernel call of the process on the calling thread. Calls of different threads
+/// overlap. `args` is the kernel's Args.
+class KernelObserver {
+ public:
+  virtual ~KernelObserver() = default;
+  virtual void before(const char* name, const void* args, Device device) = 0;
+  virtual void after(const char* name, const void* args, Device device) = 0;
+};
+/// The observer of all calls from now on, or null. It must outlive them.
+inline std::atomic<KernelObserver*> kernel_observer = nullptr;
 
 /// Receives every wait of the process outside kernels, on the waiting thread. That thread may run
 /// kernels during the wait.
