@@ -13,7 +13,7 @@
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/relative_position.h"
 #include "ringlet/models/transformer.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/train/optimizer/update_rules.h"
 
 namespace ringlet::bench {

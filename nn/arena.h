@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "ringlet/nn/module.h"
-#include "ringlet/nn/unit_policy.h"
 
 namespace ringlet::nn {
 
@@ -85,16 +84,5 @@ class Arena {
   std::vector<LocalSlice> parts_;  // on several devices
   std::shared_ptr<Sharding> sharding_;
 };
-
-/// Moves all parameters below `module` into one arena: units in the module's order, parameters in
-/// the order of registration. Parameters outside every unit form the unit of the module that owns
-/// them. All must be f32 (or all f64). Units on several devices have a slice for each run on one
-/// device instead. Idempotent: a packed module keeps its arena. Packing one of its parents makes
-/// another arena, into which the parameters move.
-std::shared_ptr<Arena> pack(Module& module);
-/// The layout that pack would make on one device, without memory for it: parameters stay in place
-/// until a strategy moves them. A packed module keeps its arena; Error if `policy` requests other
-/// units than it has, or if parameters are on several devices.
-std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy = {});
 
 }  // namespace ringlet::nn

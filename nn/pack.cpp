@@ -1,4 +1,5 @@
-// Which parameters are packed, and into which units; the slices of packed ones.
+#include "ringlet/nn/pack.h"
+
 #include <algorithm>
 #include <set>
 

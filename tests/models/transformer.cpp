@@ -6,7 +6,7 @@
 #include "../device.h"
 #include "oracle_batch.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/pack.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

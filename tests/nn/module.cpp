@@ -4,8 +4,8 @@
 
 #include "ringlet/autograd/functions.h"
 #include "ringlet/core/ops/optimizer.h"
-#include "ringlet/nn/arena.h"
 #include "ringlet/nn/clone.h"
+#include "ringlet/nn/pack.h"
 
 using namespace ringlet;
 using namespace ringlet::nn;

@@ -4,9 +4,9 @@
 
 #include "../second_device.h"
 #include "ringlet/autograd/functions.h"
-#include "ringlet/nn/arena.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/name_pattern.h"
+#include "ringlet/nn/pack.h"
 
 using namespace ringlet;
 using namespace ringlet::nn;

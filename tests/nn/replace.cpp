@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/autograd/functions.h"
-#include "ringlet/nn/arena.h"
 #include "ringlet/nn/lora.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/nn/replace.h"
 
 using namespace ringlet;

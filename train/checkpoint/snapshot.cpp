@@ -8,6 +8,7 @@
 #include "ringlet/comm/rows.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/optimizer.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/checkpoint/checkpoint_state.h"
 

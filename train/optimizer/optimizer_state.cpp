@@ -7,6 +7,7 @@
 
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/name_pattern.h"
+#include "ringlet/nn/pack.h"
 
 namespace ringlet::train {
 

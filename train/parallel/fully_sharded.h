@@ -3,7 +3,7 @@
 
 #include "ringlet/comm/group.h"
 #include "ringlet/core/base/dtype.h"
-#include "ringlet/nn/unit_policy.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/train/parallel/no_sync.h"
 
 namespace ringlet::train {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {

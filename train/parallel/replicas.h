@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/gradient_sum.h"
 #include "ringlet/train/parallel/workers.h"

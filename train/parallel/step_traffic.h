@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "ringlet/comm/types.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {

@@ -8,6 +8,7 @@
 
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/logical_sum.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/gradient_sum.h"
 #include "ringlet/train/parallel/no_sync.h"

@@ -9,6 +9,7 @@
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/models/losses/losses.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/train/optimizer/update_rules.h"
 #include "ringlet/train/step/step_graphs.h"
 

@@ -8,7 +8,7 @@
 
 #include "ringlet/comm/group.h"
 #include "ringlet/nn/module.h"
-#include "ringlet/nn/unit_policy.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {

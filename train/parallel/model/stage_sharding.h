@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ringlet/comm/rows.h"
+#include "ringlet/nn/pack.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/model/mesh.h"
 
