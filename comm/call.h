@@ -1,5 +1,4 @@
-// The description of a rank's call. Every message carries it, so that two ranks that disagree
-// detect this in the first step.
+// Texts about calls and how far ranks have come, for errors.
 #pragma once
 
 #include <algorithm>
@@ -7,24 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/comm/types.h"
-#include "ringlet/core/base/dtype.h"
+#include "ringlet/comm/transport.h"
 
 namespace ringlet::comm {
-
-struct Call {
-  std::uint64_t sequence = 0;  // the group's collectives, counted from 1
-  std::int64_t count = 0;      // elements of the whole buffer, to the end of its pieces
-  std::uint64_t layout = 0;    // hash of the pieces and the number of segments
-  std::int32_t root = 0;
-  Op op = Op::barrier;
-  ReduceOp reduce = ReduceOp::sum;
-  DType dtype = DType::u8;
-  Algorithm algorithm = Algorithm::direct;
-
-  bool operator==(const Call&) const = default;
-};
-static_assert(sizeof(Call) % sizeof(std::uint64_t) == 0);
 
 /// "all_reduce (f32, 256)"
 std::string describe(const Call& call);
@@ -37,6 +21,7 @@ std::string describe_step(const Call& call, std::uint64_t step);
 std::string describe_mismatch(int rank, const Call& call, int other_rank, const Call& other);
 /// "`where`: rank 0 waits for rank 2, which has left the group"
 std::string describe_left(const std::string& where, int rank, int left);
+
 /// The collective that a rank is in or was in last, and how many of its steps are behind it.
 struct Progress {
   static constexpr std::uint64_t kFinished = 0xffffff;

@@ -9,7 +9,6 @@
 #include <memory>
 #include <vector>
 
-#include "ringlet/comm/call.h"
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/comm/transport.h"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
+#include "ringlet/comm/call.h"
 #include "ringlet/comm/store.h"
-#include "ringlet/comm/transport.h"
 
 namespace ringlet::comm {
 

@@ -2,14 +2,31 @@
 // data is a view of the peer's bytes, read in place if the peer's memory can be accessed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 
-#include "ringlet/comm/call.h"
+#include "ringlet/comm/types.h"
 #include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::comm {
+
+/// The description of a rank's call. Every message carries it, so that two ranks that disagree
+/// detect this in the first step.
+struct Call {
+  std::uint64_t sequence = 0;  // the group's collectives, counted from 1
+  std::int64_t count = 0;      // elements of the whole buffer, to the end of its pieces
+  std::uint64_t layout = 0;    // hash of the pieces and the number of segments
+  std::int32_t root = 0;
+  Op op = Op::barrier;
+  ReduceOp reduce = ReduceOp::sum;
+  DType dtype = DType::u8;
+  Algorithm algorithm = Algorithm::direct;
+
+  bool operator==(const Call&) const = default;
+};
+static_assert(sizeof(Call) % sizeof(std::uint64_t) == 0);
 
 /// Bytes [offset, offset + nbytes) of the collective's buffer: sent to a peer, or received from it.
 struct Transmission {

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "ringlet/comm/call.h"
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/comm/observer.h"
