@@ -54,8 +54,6 @@ struct Collective {
   }
 };
 
-struct Membership;
-
 /// Executes collectives, one at a time.
 class Engine {
  public:
@@ -72,12 +70,6 @@ class Engine {
 
 /// The steps of the collective's schedule, for each of its segments.
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size);
-/// Collectives of ranks on GPUs that read each other's memory, as one launch on each
-/// (core/device/device_objects.h). The ranks send each other their buffers, as to peers that only
-/// read. The first rank of each GPU enqueues the launch that writes those of its ranks. The group's
-/// timeout limits a rank's wait for another within the launch. A captured launch takes the buffers
-/// that the ranks had in the latest collective of this rank's memory.
-std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member);
 
 /// On a device: in stream order. On a CPU: in this thread, done when it returns.
 inline void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {

@@ -38,9 +38,9 @@ void Engine::check_capturable(const Collective& collective) {
 // Runs before anything is counted: no rank has come to the collective, and the group stays usable.
 void GroupState::check_ready_for_capture(const Collective& collective) {
   queue->wait_for_all();
-  if (!uses_nccl(collective.buffer.device()))
+  if (!engines.uses_nccl(collective.buffer.device()))
     return collective.engine->check_capturable(collective);
-  RINGLET_CHECK(nccl->is_ready_for_capture(), "[", name(collective.call.op),
+  RINGLET_CHECK(engines.nccl->is_ready_for_capture(), "[", name(collective.call.op),
                 "] the group's first collective of tensors on a GPU makes its communicator, which "
                 "cannot be captured: run one before the capture");
 }

@@ -10,21 +10,19 @@
 
 namespace ringlet::comm {
 
-namespace {
-
-// Whether a kernel takes these pieces: one after another, with edges at multiples of kPieceAlign.
-bool are_for_kernels(const Pieces& pieces) {
-  std::int64_t edge = 0;
-  for (const Piece& piece : pieces) {
-    if (piece.offset != edge) return false;
-    edge += piece.count;
-    const bool is_end = edge == pieces.back().offset + pieces.back().count;
-    if (edge % kPieceAlign != 0 && !is_end) return false;
+GroupState::GroupState(Membership member_, GroupOptions options_, bool connects_late_)
+    : member(std::move(member_)),
+      options(std::move(options_)),
+      engines(member, options),
+      connects_late(connects_late_) {
+  RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
+                " bytes");
+  if (options.timed) {
+    running = std::make_shared<DeviceClock>();
+    waited = std::make_shared<DeviceClock>();
   }
-  return true;
+  if (member.size > 1 && !connects_late) engines.connect();
 }
-
-}  // namespace
 
 GroupStream::GroupStream(Device device)
     : stream(device), end(std::make_shared<StreamEvent>(device)) {
@@ -34,12 +32,11 @@ GroupStream::GroupStream(Device device)
 
 std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
                                              ReduceOp reduce, int root) const {
-  Algorithm algorithm = this->algorithm(op, buffer.device());
-  if (is_in_kernel(algorithm) && !are_for_kernels(pieces)) algorithm = steps_of(algorithm);
+  const Algorithm algorithm = engines.algorithm(op, buffer.device(), pieces);
   // Two ranks send each other all of a small buffer: one step, of as many bytes.
   const bool whole = op == Op::all_reduce && algorithm == Algorithm::direct && member.size == 2 &&
                      buffer.device().type == DeviceType::cpu &&
-                     buffer.nbytes() <= host->copies_sends();
+                     buffer.nbytes() <= engines.host->copies_sends();
   if (whole) pieces.assign(2, {0, buffer.numel()});
   return plan(
       {.count = buffer.numel(),
@@ -65,11 +62,11 @@ std::shared_ptr<Collective> GroupState::plan(const Call& call, Schedule schedule
   std::int64_t longest = 0;
   for (const Piece& piece : collective->pieces) longest = std::max(longest, piece.count);
   collective->segments =
-      segments(device, longest * static_cast<std::int64_t>(itemsize(buffer.dtype())));
+      engines.segments(device, longest * static_cast<std::int64_t>(itemsize(buffer.dtype())));
   collective->buffer = buffer;
   collective->call = call;
   collective->call.layout = hash_layout(collective->pieces, collective->segments, logical_ranks);
-  if (!connects_late) collective->engine = &engine(collective->call, device);
+  if (!connects_late) collective->engine = &engines.engine(collective->call, device);
   return collective;
 }
 
@@ -105,7 +102,7 @@ Work GroupState::reduce(std::shared_ptr<Collective> collective) {
 void GroupState::enter(Collective& collective) {
   const Device device = collective.buffer.device();
   // Ranks compare no captured launches of a kernel.
-  if (!collective.captured || uses_nccl(device)) collective.call.sequence = ++sequence;
+  if (!collective.captured || engines.uses_nccl(device)) collective.call.sequence = ++sequence;
   const std::uint64_t sends =
       static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
       itemsize(collective.call.dtype);
@@ -133,12 +130,12 @@ void GroupState::run(Collective& collective) {
   const StreamGuard on(*collective.stream);
   try {
     collective.begin->make_wait();
-    if (!host) {
+    if (!engines.host) {
       member.come();
-      connect();
+      engines.connect();
     }
     if (!collective.engine)
-      collective.engine = &engine(collective.call, collective.buffer.device());
+      collective.engine = &engines.engine(collective.call, collective.buffer.device());
     if (options.observer) options.observer->begins(collective, member);
     const ObservedUntil end(options.observer, &CollectiveObserver::ends);
     const DeviceClock::Scope taken(collective.captured ? nullptr : running.get(),
@@ -157,9 +154,7 @@ void GroupState::run(Collective& collective) {
 
 void GroupState::abandon(Collective& collective, const std::exception& error) {
   if (!member.store->raised()) member.store->raise(of_rank(member.me(), error.what()));
-  if (nccl) nccl->abandon();
-  if (in_kernel) in_kernel->abandon();
-  if (host) host->abandon();
+  engines.abandon();
   try {
     collective.end->record();
   } catch (const Error&) {  // the device has failed as well and is not used any more

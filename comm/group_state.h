@@ -1,5 +1,4 @@
-// The state that copies of a Group share: its transports, its engines and the queue of its
-// collectives.
+// The state that copies of a Group share: its engines and the queue of its collectives.
 //
 // On a device, a collective runs on the group's own stream, between two events. It is ordered after
 // the caller's stream work from before the call; the stream's work after wait() is ordered after
@@ -13,8 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ringlet/comm/engine.h"
-#include "ringlet/comm/membership.h"
+#include "ringlet/comm/engines.h"
 #include "ringlet/comm/queue.h"
 #include "ringlet/core/device/stream.h"
 
@@ -47,18 +45,8 @@ struct GroupState {
                                             std::weak_ptr<GroupState> parent = {});
   bool is_idle() const;                                         // in its lanes and in `ending`, too
   bool end_later(std::unique_ptr<GroupState>& group) noexcept;  // false: no thread can be started
-  /// Makes the transports and engines; returns when all ranks have come.
-  void connect();
   /// The group in which `from` sends to `to`. Neither waits for the other here.
   GroupState& lane(int from, int to, int tag);
-
-  // ---- the choice of an engine (group.cpp)
-  bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
-  Algorithm algorithm(Op op, Device device) const;
-  /// Error if no transport takes tensors of the device.
-  Engine& engine(const Call& call, Device device) const;
-  /// Into how many segments a collective cuts pieces of this size.
-  std::int64_t segments(Device device, std::int64_t longest_bytes) const;
 
   // ---- from a call to its end
 
@@ -89,11 +77,8 @@ struct GroupState {
 
   Membership member;
   GroupOptions options;
-  TransportKind host_kind;
-  std::unique_ptr<Transport> host;  // for CPU tensors, and for all tensors if host_kind is thread
-  std::unique_ptr<Transport> nccl;  // for tensors on GPUs, unless null; uses `host`
+  Engines engines;
   std::map<Device, GroupStream> streams;
-  std::unique_ptr<Engine> over_host, over_nccl, in_kernel;
   std::shared_ptr<DeviceClock> running, waited;  // null unless options.timed
 
   const bool connects_late;

@@ -4,8 +4,7 @@
 #include <set>
 #include <tuple>
 
-#include "ringlet/comm/engine.h"
-#include "ringlet/comm/membership.h"
+#include "ringlet/comm/engines.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/recently_used.h"
 #include "ringlet/core/device/backend.h"

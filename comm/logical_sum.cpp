@@ -49,7 +49,7 @@ std::shared_ptr<Collective> GroupState::plan_tree(Op op, const NodeSums& sums,
   const int logical_ranks = sums.logical_ranks;
   const Tensor first = nodes.front();
   const DType dtype = first.dtype();
-  if (const Algorithm given = algorithm(op, first.device());
+  if (const Algorithm given = engines.algorithm(op, first.device());
       given != Algorithm::direct && given != Algorithm::in_kernel_direct)
     fail_input("[group] ", logical_ranks, " logical ranks on ", member.size,
                " are summed by a tree: choose direct, not ", name(given));

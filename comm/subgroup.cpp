@@ -15,7 +15,7 @@ GroupState& GroupState::lane(int from, int to, int tag) {
   if (!lane) {
     GroupOptions of_lane = options;
     of_lane.algorithm = Algorithm::direct;
-    if (options.transport != TransportKind::nccl) of_lane.transport = host_kind;
+    if (options.transport != TransportKind::nccl) of_lane.transport = engines.host_kind;
     Membership pair =
         member.subgroup({from, to}, str(from, ">", to, tag == 0 ? "" : str(", tag ", tag)));
     pair.on_note = {};  // the group has noted it, and notes do not come from several threads
@@ -29,7 +29,7 @@ GroupState& GroupState::lane(int from, int to, int tag) {
 GroupState::~GroupState() {
   queue->drain();
   for (const std::future<void>& ended : ending) ended.wait();
-  if (nccl) host.reset();
+  if (engines.nccl) engines.host.reset();
   for (const auto& [ends, lane] : lanes) {
     lane->queue->drain();
     *lane->member.unwinds = member.unwinds->load();
@@ -43,7 +43,7 @@ std::shared_ptr<GroupState> GroupState::shared(Membership member, GroupOptions o
     const bool unwinds = std::uncaught_exceptions() > group->exceptions;
     *group->member.unwinds = unwinds;
     // Peers may have replayed a graph in which this rank's launches do not come.
-    if (group->has_replays && group->member.store->raised()) group->in_kernel->abandon();
+    if (group->has_replays && group->member.store->raised()) group->engines.in_kernel->abandon();
     if (!unwinds || group->is_idle()) return;
     if (const auto keeper = parent.lock(); keeper && keeper->end_later(group)) return;
     try {
@@ -132,7 +132,7 @@ std::optional<int> Group::sender(int tag) const {
     if (peer == rank()) continue;
     GroupState& lane = state_->lane(peer, rank(), tag);
     Transport* host = nullptr;  // made by the thread that runs the lane's first receive
-    if (!lane.queue->if_idle([&] { host = lane.host.get(); })) continue;
+    if (!lane.queue->if_idle([&] { host = lane.engines.host.get(); })) continue;
     if (host ? host->has_sent(0) : lane.member.has_come(0)) return peer;
   }
   return std::nullopt;

@@ -1,0 +1,45 @@
+// The transports and engines of a group, and the choice among them.
+#pragma once
+
+#include <memory>
+
+#include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
+
+namespace ringlet::comm {
+
+/// Collectives of ranks on GPUs that read each other's memory, as one launch on each
+/// (core/device/device_objects.h). The ranks send each other their buffers, as to peers that only
+/// read. The first rank of each GPU enqueues the launch that writes those of its ranks. The group's
+/// timeout limits a rank's wait for another within the launch. A captured launch takes the buffers
+/// that the ranks had in the latest collective of this rank's memory.
+std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member);
+
+struct Engines {
+  /// Both must outlive this.
+  Engines(const Membership& member, const GroupOptions& options)
+      : member(member), options(options), host_kind(options.transport) {}
+  /// Makes them; returns when all ranks have come.
+  void connect();
+  bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
+  TransportKind transport(Device device) const {
+    return uses_nccl(device) ? TransportKind::nccl : host_kind;
+  }
+  /// The algorithm of a collective over these pieces, or over even ones.
+  Algorithm algorithm(Op op, Device device, const Pieces& pieces = {}) const;
+  /// Error if no transport takes tensors of the device.
+  Engine& engine(const Call& call, Device device) const;
+  /// Into how many segments a collective cuts pieces of this size.
+  std::int64_t segments(Device device, std::int64_t longest_bytes) const;
+  /// After an error: ends the collective in flight.
+  void abandon() noexcept;
+
+  const Membership& member;
+  const GroupOptions& options;
+  TransportKind host_kind;
+  std::unique_ptr<Transport> host;  // for CPU tensors, and for all tensors if host_kind is thread
+  std::unique_ptr<Transport> nccl;  // for tensors on GPUs, unless null; uses `host`
+  std::unique_ptr<Engine> over_host, over_nccl, in_kernel;
+};
+
+}  // namespace ringlet::comm
