@@ -2,6 +2,7 @@
 
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/observers.h"
 
 namespace ringlet::comm {
 
@@ -25,5 +26,65 @@ const GroupOptions& Group::options() const { return state_->options; }
 Store& Group::store() const { return *state_->member.store; }
 GroupStats Group::stats() const { return state_->stats(); }
 TransportKind Group::transport(Device device) const { return state_->engines.transport(device); }
+
+Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
+    : queue_(std::move(queue)), collective_(std::move(collective)) {}
+
+void Work::wait() const {
+  if (!collective_) return;
+  queue_->wait(*collective_);
+  const ObservedWait observed(collective_->waited ? "collectives" : nullptr);
+  const DeviceClock::Scope waited(collective_->waited.get(), collective_->end->device());
+  collective_->end->make_wait();
+  // No event of a capture says when the tensors' memory is free, so they were kept until here.
+  if (collective_->captured) collective_->release();
+}
+
+bool Work::done() const { return !collective_ || collective_->done; }
+
+void Work::when_done(std::function<void(std::exception_ptr)> ended) const {
+  collective_ ? queue_->when_done(*collective_, std::move(ended)) : ended(nullptr);
+}
+
+void check_tensor(Op op, const Tensor& tensor) {
+  RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
+}
+
+void check_root(Op op, int root, int size) {
+  RINGLET_CHECK(0 <= root && root < size, "[", name(op), "] from rank ", root, " of ", size);
+}
+
+void check_reduction(Op op, ReduceOp reduce, DType dtype) {
+  RINGLET_CHECK(reduce != ReduceOp::min, "[", name(op), "] reduces by sum, mean or max");
+  RINGLET_CHECK(reduce != ReduceOp::mean || is_floating(dtype), "[", name(op), "] ", dtype,
+                " tensors have no average: use sum");
+}
+
+Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
+  check_tensor(Op::all_reduce, tensor);
+  check_reduction(Op::all_reduce, op, tensor.dtype());
+  if (size() == 1) return {};
+  return state_->reduce(state_->plan(Op::all_reduce, tensor, {}, op));
+}
+
+Work Group::broadcast(Tensor tensor, int root) const {
+  check_tensor(Op::broadcast, tensor);
+  check_root(Op::broadcast, root, size());
+  if (size() == 1) return {};
+  return state_->start(state_->plan(Op::broadcast, tensor, {}, ReduceOp::sum, root));
+}
+
+void Group::barrier() const {
+  if (size() == 1) return;
+  const CallerRuns here;
+  start_barrier().wait();
+  const std::lock_guard lock(state_->calls);
+  for (const auto& [device, stream] : state_->streams) stream.end->make_wait();
+}
+
+Work Group::start_barrier() const {
+  if (size() == 1) return {};
+  return state_->start(state_->plan(Op::barrier, empty({0}, DType::u8, Device{})));
+}
 
 }  // namespace ringlet::comm
