@@ -1,7 +1,6 @@
 #include "ringlet/comm/group_state.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "ringlet/comm/observer.h"
 #include "ringlet/comm/types.h"
@@ -22,12 +21,6 @@ GroupState::GroupState(Membership member_, GroupOptions options_, bool connects_
     waited = std::make_shared<DeviceClock>();
   }
   if (member.size > 1 && !connects_late) engines.connect();
-}
-
-GroupStream::GroupStream(Device device)
-    : stream(device), end(std::make_shared<StreamEvent>(device)) {
-  static std::atomic<std::uint64_t> streams{0};
-  id = ++streams;
 }
 
 std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
@@ -108,22 +101,11 @@ void GroupState::enter(Collective& collective) {
       itemsize(collective.call.dtype);
   (collective.captured ? *replay_bytes : bytes_sent) += sends;
 
-  GroupStream& stream = streams.try_emplace(device, device).first->second;
-  collective.stream = &stream.stream;
-  const bool on_cpu = device.type == DeviceType::cpu;  // events have no effect there
-  const auto event = [&] { return on_cpu ? stream.end : std::make_shared<StreamEvent>(device); };
-  collective.begin = event();
-  collective.begin->record();
-  collective.end = event();
-  if (!collective.captured) {  // captured collectives leave the stream's end unchanged
-    stream.end = collective.end;
-    collective.waited = waited;
-  }
+  if (!collective.captured) collective.waited = waited;
+  collective.tensors.insert(collective.tensors.end(), {collective.buffer, collective.own});
+  streams.try_emplace(device, device).first->second.enter(collective);
   // Advances the version now, not when the bytes change.
   if (collective.writes) collective.buffer.mutable_bytes();
-  collective.tensors.insert(collective.tensors.end(), {collective.buffer, collective.own});
-  for (const Tensor& tensor : collective.tensors)
-    if (tensor && !on_cpu) tensor.storage()->use_until(stream.id, collective.end);
 }
 
 void GroupState::run(Collective& collective) {

@@ -1,8 +1,4 @@
 // The state that copies of a Group share: its engines and the queue of its collectives.
-//
-// On a device, a collective runs on the group's own stream, between two events. It is ordered after
-// the caller's stream work from before the call; the stream's work after wait() is ordered after
-// it. The queue only enqueues the work: no host thread waits for its completion.
 #pragma once
 
 #include <exception>
@@ -13,20 +9,12 @@
 #include <vector>
 
 #include "ringlet/comm/engines.h"
+#include "ringlet/comm/group_stream.h"
 #include "ringlet/comm/queue.h"
-#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 
 struct NodeSums;
-
-/// A group's stream on a device, and the end of its latest collective there.
-struct GroupStream {
-  explicit GroupStream(Device device);
-  std::uint64_t id;  // unique in the process
-  SideStream stream;
-  std::shared_ptr<StreamEvent> end;
-};
 
 void check_tensor(Op op, const Tensor& tensor);
 void check_reduction(Op op, ReduceOp reduce, DType dtype);
