@@ -11,14 +11,7 @@
 
 namespace ringlet::comm {
 
-/// A rank's part of a sum over logical ranks, at least as many as ranks. The result has the same
-/// bits on any number of ranks.
-struct NodeSums {
-  /// The sums of the rank's nodes of the tree, in order: nodes_of_rank (comm/schedule.h). All of
-  /// one shape; those of one storage are sent in place, others are copied first.
-  std::vector<Tensor> nodes;
-  int logical_ranks;
-};
+struct NodeSums;
 
 class Group {
  public:
@@ -51,8 +44,8 @@ class Group {
   /// Reduces several tensors of one dtype as one: small ones cost one latency. If they are not
   /// contiguous, they are copied through a buffer of their total size.
   Work all_reduce(std::vector<Tensor> tensors, ReduceOp op = ReduceOp::sum) const;
-  /// nodes[0] = the sum over all logical ranks. Not of bf16 and f16, which would be rounded on the
-  /// way; by direct alone, unless there are as many logical ranks as ranks.
+  /// nodes[0] = the sum over all logical ranks (comm/logical_sum.h). Not of bf16 and f16, which
+  /// would be rounded on the way; by direct alone, unless there are as many logical ranks as ranks.
   Work all_reduce(const NodeSums& sums) const;
   /// output (pieces[rank].count) = the reduction of that piece of every rank's `input`; output may
   /// be that piece of input itself. `ring` uses input as its scratch.

@@ -1,8 +1,7 @@
-// Sums over logical ranks: each rank brings the sums of its nodes of the tree
-// (core/ops/sum_tree.h).
 #include "ringlet/comm/logical_sum.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
@@ -41,7 +40,39 @@ Tensor spanning(const std::vector<Tensor>& nodes, std::vector<std::int64_t>& beg
   return Tensor(first.storage(), begin, {static_cast<std::int64_t>(nbytes / size)}, first.dtype());
 }
 
+// After each node of the ranks, in order; none if the nodes are added like leaves.
+std::vector<std::uint8_t> additions_of_nodes(int size, int leaves) {
+  std::vector<std::uint8_t> additions, of_leaves;
+  for (int rank = 0; rank < size; ++rank)
+    for (const LeafRange node : nodes_of_rank(rank, size, leaves))
+      additions.push_back(static_cast<std::uint8_t>(additions_after(node, leaves)));
+  const int count = static_cast<int>(additions.size());
+  for (int leaf = 0; leaf < count; ++leaf)
+    of_leaves.push_back(static_cast<std::uint8_t>(additions_after(leaf, count)));
+  if (additions == of_leaves) additions.clear();
+  return additions;
+}
+
 }  // namespace
+
+// The direct schedule, with a transfer for each of the sender's nodes.
+Schedule make_tree_schedule(Op op, int rank, int size, int logical_ranks) {
+  Schedule schedule = make_schedule(op, Algorithm::direct, rank, size);
+  if (logical_ranks == size) return schedule;
+  Step& sum = schedule.front();
+  sum.additions = additions_of_nodes(size, logical_ranks);
+  for (std::vector<Transfer>* transfers : {&sum.sends, &sum.receives})
+    for (const Transfer& one : std::exchange(*transfers, {})) {
+      const int sender = transfers == &sum.sends ? rank : one.peer;
+      const auto nodes = static_cast<int>(nodes_of_rank(sender, size, logical_ranks).size());
+      for (int node = 0; node < nodes; ++node) transfers->push_back({one.peer, one.piece, node});
+    }
+  return schedule;
+}
+
+std::vector<LeafRange> nodes_of_rank(int rank, int size, int logical_ranks) {
+  return nodes_of_block(leaves_of_rank(rank, size, logical_ranks), logical_ranks);
+}
 
 std::shared_ptr<Collective> GroupState::plan_tree(Op op, const NodeSums& sums,
                                                   Pieces pieces) const {

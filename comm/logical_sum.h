@@ -1,16 +1,30 @@
-// A rank's part of a sum over more logical ranks than ranks (NodeSums).
+// Sums over more logical ranks than ranks, by the tree of core/ops/sum_tree.h.
 #pragma once
 
 #include <vector>
 
+#include "ringlet/comm/schedule.h"
 #include "ringlet/core/ops/sum_tree.h"
 #include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::comm {
 
-/// Adds the values (n) of a rank's logical ranks sequentially, by the tree of core/ops/sum_tree.h.
-/// Earlier sums wait in buffers: at most log2 of the rank's logical ranks, or twice as many if
-/// these are no node of the tree.
+/// A rank's part of a sum over logical ranks, at least as many as ranks. The result has the same
+/// bits on any number of ranks.
+struct NodeSums {
+  /// The sums of the rank's nodes of the tree, in order: nodes_of_rank. All of one shape; those of
+  /// one storage are sent in place, others are copied first.
+  std::vector<Tensor> nodes;
+  int logical_ranks;
+};
+
+/// The schedule of a reduction over `logical_ranks`, at least as many as ranks: by direct.
+Schedule make_tree_schedule(Op op, int rank, int size, int logical_ranks);
+/// The nodes of the logical ranks' tree that rank `rank` brings.
+std::vector<LeafRange> nodes_of_rank(int rank, int size, int logical_ranks);
+
+/// Adds the values (n) of a rank's logical ranks sequentially, by the tree. Earlier sums wait in
+/// buffers: at most log2 of the rank's logical ranks, or twice as many if these are no node of it.
 class LogicalSum {
  public:
   LogicalSum() = default;

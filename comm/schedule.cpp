@@ -88,39 +88,14 @@ std::vector<int> others(int rank, int size) {
   return peers;
 }
 
-// After each node of the ranks; none if the nodes are added like leaves. Counts each rank's.
-std::vector<std::uint8_t> additions_of_nodes(int size, int leaves, std::vector<int>& nodes) {
-  std::vector<std::uint8_t> additions, of_leaves;
-  for (int rank = 0; rank < size; ++rank) {
-    const std::vector<LeafRange> mine = nodes_of_rank(rank, size, leaves);
-    nodes.push_back(static_cast<int>(mine.size()));
-    for (const LeafRange node : mine)
-      additions.push_back(static_cast<std::uint8_t>(additions_after(node, leaves)));
-  }
-  const int count = static_cast<int>(additions.size());
-  for (int leaf = 0; leaf < count; ++leaf)
-    of_leaves.push_back(static_cast<std::uint8_t>(additions_after(leaf, count)));
-  if (additions == of_leaves) additions.clear();
-  return additions;
-}
-
-// 1 step, B (n-1)/n for each node of a rank. Piece r of every rank is sent to rank r and added
-// there by the tree. Ranks have one node each, unless there are more logical ranks.
-Schedule direct_reduce_scatter(int rank, int size, int leaves, Then then = Then::add_all) {
+// 1 step, B (n-1)/n. Piece r of every rank is sent to rank r and added there by the tree.
+Schedule direct_reduce_scatter(int rank, int size, Then then = Then::add_all) {
   Step step{.then = then};
-  std::vector<int> nodes;  // of each rank, if not one
-  if (leaves > size) step.additions = additions_of_nodes(size, leaves, nodes);
-  const auto count = [&](int of) {
-    return nodes.empty() ? 1 : nodes[static_cast<std::size_t>(of)];
-  };
-  for (int distance = 1; distance < size; ++distance) {
-    const int peer = (rank + distance) % size;
-    for (int node = 0; node < count(rank); ++node) step.sends.push_back({peer, peer, node});
-    for (int node = 0; node < count(peer); ++node) step.receives.push_back({peer, rank, node});
+  for (const int peer : others(rank, size)) {
+    step.sends.push_back({peer, /*piece=*/peer});
+    step.receives.push_back({peer, /*piece=*/rank});
   }
-  Schedule schedule;
-  schedule.push_back(std::move(step));
-  return schedule;
+  return {step};
 }
 
 // 1 step, B (n-1)/n.
@@ -169,7 +144,7 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
       return both(make_schedule(Op::reduce_scatter, algorithm, rank, size),
                   make_schedule(Op::all_gather, algorithm, rank, size));
     case Op::reduce_scatter:
-      return ring ? ring_reduce_scatter(rank, size) : direct_reduce_scatter(rank, size, size);
+      return ring ? ring_reduce_scatter(rank, size) : direct_reduce_scatter(rank, size);
     case Op::all_gather:
       return ring ? ring_all_gather(rank, size) : direct_all_gather(rank, size);
     case Op::broadcast:
@@ -179,22 +154,13 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
     case Op::scatter:
       return from_root(rank, size, root, /*whole=*/false);
     case Op::all_to_all:
-      return direct_reduce_scatter(rank, size, size, Then::stack);
+      return direct_reduce_scatter(rank, size, Then::stack);
     case Op::send:
       return from_root(rank, size, root, /*whole=*/true);
     case Op::barrier:
       break;
   }
   return barrier(rank, size);
-}
-
-Schedule make_tree_schedule(Op op, int rank, int size, int logical_ranks) {
-  const Schedule sum = direct_reduce_scatter(rank, size, logical_ranks);
-  return op == Op::all_reduce ? both(sum, direct_all_gather(rank, size)) : sum;
-}
-
-std::vector<LeafRange> nodes_of_rank(int rank, int size, int logical_ranks) {
-  return nodes_of_block(leaves_of_rank(rank, size, logical_ranks), logical_ranks);
 }
 
 int count_pieces(const Schedule& schedule) {

@@ -7,8 +7,8 @@
 //   segment  a stretch of a long buffer that runs through the schedule separately, cut into its
 //            own pieces, so that its results are still in the cache
 //   step     a rank's sends and receives at one time, and its use of the received data
-//   node     a reduction may be over more logical ranks than ranks: a rank's buffer then has the
-//            sums of several nodes of a tree (core/ops/sum_tree.h), all of the same size
+//   node     a reduction may be over more logical ranks than ranks (logical_sum.h): a rank's buffer
+//            then has the sums of several nodes of a tree, all of the same size
 //
 // Steps are numbered the same way on all ranks: a send of step s is received in step s.
 #pragma once
@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "ringlet/comm/types.h"
-#include "ringlet/core/ops/sum_tree.h"
 
 namespace ringlet::comm {
 
@@ -50,10 +49,6 @@ using Schedule = std::vector<Step>;
 /// reduce-scatter, then an all-gather. In one launch an algorithm sends as its namesake. Gather,
 /// scatter, all-to-all and send have one schedule for ring and direct.
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root = 0);
-/// A reduction over `logical_ranks`, at least as many as ranks: by direct.
-Schedule make_tree_schedule(Op op, int rank, int size, int logical_ranks);
-/// The nodes of the logical ranks' tree that rank `rank` brings.
-std::vector<LeafRange> nodes_of_rank(int rank, int size, int logical_ranks);
 
 /// Where a collective cuts a tensor by itself, pieces have edges at these: cache lines of f32.
 inline constexpr std::int64_t kPieceAlign = 16;

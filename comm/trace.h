@@ -7,6 +7,7 @@
 
 #include "ringlet/comm/observer.h"
 #include "ringlet/comm/schedule.h"
+#include "ringlet/core/ops/sum_tree.h"
 
 namespace ringlet::comm {
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "ranks.h"
-#include "ringlet/comm/schedule.h"
+#include "ringlet/comm/logical_sum.h"
 #include "ringlet/core/ops/elementwise.h"
 
 using namespace ringlet;

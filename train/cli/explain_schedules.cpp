@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "ringlet/comm/logical_sum.h"
 #include "ringlet/comm/trace.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/cli/commands.h"
