@@ -5,6 +5,7 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/ops/index.h"
 
 namespace ringlet::comm {
 

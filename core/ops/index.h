@@ -4,6 +4,9 @@
 // asynchronous, gathers 0 for them and does not scatter them.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/tensor/tensor.h"
 
@@ -69,6 +72,9 @@ extern OpKernel<ScatterAddArgs> scatter_add_kernel;
 
 /// Joins tensors along `axis`; all other sizes are equal.
 Tensor concat(const std::vector<Tensor>& tensors, int axis);
+/// The tensors as one, joined along the outermost dimension, if they are contiguous in one storage;
+/// undefined otherwise.
+Tensor adjacent(std::span<const Tensor> tensors);
 /// Joins tensors of equal shape along a new dimension before `axis`.
 Tensor stack(const std::vector<Tensor>& tensors, int axis);
 /// Throws unless `sizes` add up to the size of `axis`.

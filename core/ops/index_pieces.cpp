@@ -61,6 +61,24 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   return out;
 }
 
+Tensor adjacent(std::span<const Tensor> tensors) {
+  if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return {};
+  const Tensor& first = tensors[0];
+  const std::int64_t row = first.shape().without(0).numel();
+  std::int64_t rows = 0;
+  for (const Tensor& tensor : tensors) {
+    const std::size_t expected =
+        first.storage_offset() + static_cast<std::size_t>(rows * row) * itemsize(first.dtype());
+    if (tensor.storage() != first.storage() || tensor.storage_offset() != expected ||
+        tensor.dtype() != first.dtype() || tensor.dim() != first.dim() ||
+        tensor.shape().without(0) != first.shape().without(0))
+      return {};
+    rows += tensor.size(0);
+  }
+  return Tensor(first.storage(), first.storage_offset(), first.shape().with(0, rows),
+                first.dtype());
+}
+
 Tensor stack(const std::vector<Tensor>& tensors, int axis) {
   RINGLET_CHECK(!tensors.empty(), "[stack] needs at least one tensor");
   const Shape& shape = tensors[0].shape();

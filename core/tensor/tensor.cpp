@@ -131,24 +131,6 @@ Tensor empty_like(const Tensor& other) {
   return empty(other.shape(), other.dtype(), other.device());
 }
 
-Tensor adjacent(std::span<const Tensor> tensors) {
-  if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return {};
-  const Tensor& first = tensors[0];
-  const std::int64_t row = first.shape().without(0).numel();
-  std::int64_t rows = 0;
-  for (const Tensor& tensor : tensors) {
-    const std::size_t expected =
-        first.storage_offset() + static_cast<std::size_t>(rows * row) * itemsize(first.dtype());
-    if (tensor.storage() != first.storage() || tensor.storage_offset() != expected ||
-        tensor.dtype() != first.dtype() || tensor.dim() != first.dim() ||
-        tensor.shape().without(0) != first.shape().without(0))
-      return {};
-    rows += tensor.size(0);
-  }
-  return Tensor(first.storage(), first.storage_offset(), first.shape().with(0, rows),
-                first.dtype());
-}
-
 void check_same_device(const char* op, const Tensor& a, const Tensor& b) {
   RINGLET_CHECK_EQ(a.device(), b.device(), "[", op, "] tensors on different devices");
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "ringlet/core/base/dtype.h"
@@ -108,10 +107,6 @@ template <class T = float>
 Tensor tensor(std::initializer_list<T> values) {
   return tensor(std::vector<T>(values), {static_cast<std::int64_t>(values.size())});
 }
-
-/// The tensors as one, joined along the outermost dimension, if they are contiguous in one storage;
-/// undefined otherwise.
-Tensor adjacent(std::span<const Tensor> tensors);
 
 /// "tensor([[1, 2], [3, 4]], f32 (2, 2) cpu:0)"; long dimensions are cut in the middle.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);

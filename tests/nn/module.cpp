@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/autograd/functions.h"
+#include "ringlet/core/ops/index.h"
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/clone.h"
 #include "ringlet/nn/pack.h"

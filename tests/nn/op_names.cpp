@@ -251,8 +251,8 @@ void add_declared(std::set<std::string>& names, const std::string& header) {
 }  // namespace
 
 TEST_CASE_FIXTURE(OnCpu, "every op's error begins with its name") {
-  // Ops by value have the names of the values, and these three take every tensor.
-  called = {"unary", "binary", "reduce", "cast", "to", "lower_triangle"};
+  // Ops by value have the names of the values, and the last four take every tensor.
+  called = {"unary", "binary", "reduce", "adjacent", "cast", "to", "lower_triangle"};
   Calls<Tensor> tensors;
   tensors.by_value();
   tensors.elements();
