@@ -12,8 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ringlet/comm/membership.h"
-#include "ringlet/comm/stores/socket.h"
+#include "ringlet/comm/transports/mapping.h"
 #include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
@@ -59,23 +58,6 @@ struct RankState {
   // The collective that this rank is in; the first word, its sequence, is 0 during a change.
   std::array<std::atomic<std::uint64_t>, sizeof(Call) / sizeof(std::uint64_t)> call;
   alignas(64) Location buffer;  // valid until the sends of this collective are read
-};
-
-/// A mapping of the whole memory that `rank`, a process of this host, has open as `fd`.
-class Mapping {
- public:
-  /// Ends the group if the rank has ended or denies its memory.
-  Mapping(const Membership& member, int rank, int process, int fd, bool writable);
-  ~Mapping();
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  /// Error unless it has these bytes.
-  std::byte* at(std::size_t offset, std::size_t nbytes) const;
-
- private:
-  std::size_t nbytes_ = 0;
-  void* data_;
 };
 
 /// Ranks may be threads or processes: a board is a memfd of rank 0 that all of them map.
@@ -156,6 +138,8 @@ class BoardTransport : public Transport {
   /// sends, mark_read() one after its reads. Null on a CPU.
   virtual const StreamEvent* mark_ready() { return nullptr; }
   virtual const StreamEvent* mark_read() { return nullptr; }
+  /// Orders later work on the buffer's device after the peers' reads of it.
+  virtual void order_after_readers() {}
 
   const Call& call() const { return call_; }
   const Tensor& buffer() const { return buffer_; }
@@ -175,7 +159,6 @@ class BoardTransport : public Transport {
   void set_location(const Tensor& buffer);
   void enter(std::uint64_t step);
   void check_views();
-  void order_after_readers();
   void wait_for_release(int peer, std::uint64_t number);
   template <class Ready>
   void wait(int peer, const Ready& ready);

@@ -124,14 +124,6 @@ void BoardTransport::finish() {
   enter(Progress::kFinished);
 }
 
-// On a device: later work may overwrite what the peers read, so it is ordered after their reads.
-void BoardTransport::order_after_readers() {
-  if (!buffer_ || buffer_.device().type == DeviceType::cpu) return;
-  for (int peer = 0; peer < member_.size; ++peer)
-    if (const StreamEvent* read = board_->channel(member_.rank, peer).read.exchange(nullptr))
-      read->make_wait(buffer_.device());
-}
-
 void BoardTransport::abandon() noexcept {
   mine_.reading.store(0);
   mine_.left.store(Left::by_error);

@@ -82,6 +82,14 @@ class ThreadTransport final : public BoardTransport {
     return &events->read;
   }
 
+  // Later work may overwrite what the peers read.
+  void order_after_readers() override {
+    if (!buffer() || buffer().device().type == DeviceType::cpu) return;
+    for (int peer = 0; peer < member().size; ++peer)
+      if (const StreamEvent* read = board().channel(member().rank, peer).read.exchange(nullptr))
+        read->make_wait(buffer().device());
+  }
+
   /// Null on a CPU.
   Events* on_device() {
     const Device device = buffer().device();
