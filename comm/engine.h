@@ -76,12 +76,4 @@ inline void copy_bytes(Device device, std::byte* to, const std::byte* from, std:
   if (nbytes > 0) backend(device.type).copy(to, device, from, device, nbytes);
 }
 
-/// The tensors' bytes at `to`, one after another.
-inline void pack_bytes(std::byte* to, const std::vector<Tensor>& tensors) {
-  for (const Tensor& tensor : tensors) {
-    copy_bytes(tensor.device(), to, tensor.bytes(), tensor.nbytes());
-    to += tensor.nbytes();
-  }
-}
-
 }  // namespace ringlet::comm

@@ -30,6 +30,13 @@ void check_pieces(Op op, const Pieces& pieces, const Tensor* whole, const Tensor
   RINGLET_CHECK_EQ(part.dtype(), whole->dtype(), "[", name(op), "] dtypes");
 }
 
+void pack_bytes(std::byte* to, const std::vector<Tensor>& tensors) {
+  for (const Tensor& tensor : tensors) {
+    copy_bytes(tensor.device(), to, tensor.bytes(), tensor.nbytes());
+    to += tensor.nbytes();
+  }
+}
+
 namespace {
 
 std::size_t offset_of(const Pieces& pieces, int rank, const Tensor& whole) {

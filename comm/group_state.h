@@ -23,6 +23,9 @@ void check_root(Op op, int root, int size);
 void check_pieces(Op op, const Pieces& pieces, const Tensor* whole, const Tensor& part, int rank,
                   int size);
 
+/// The tensors' bytes at `to`, one after another.
+void pack_bytes(std::byte* to, const std::vector<Tensor>& tensors);
+
 struct GroupState {
   /// `connects_late`: the first transfer makes the transports, on the thread that runs it.
   GroupState(Membership member, GroupOptions options, bool connects_late = false);
