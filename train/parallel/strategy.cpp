@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "ringlet/core/base/setting.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/nn/place.h"
 #include "ringlet/train/parallel/memory_need.h"
@@ -21,21 +20,6 @@ nn::Arena& arena_of(Strategy strategy, nn::Module& module, int ranks, const nn::
   return *arena;  // the module's
 }
 
-void check_logical_ranks(const nn::Module& module, const comm::Group& group, int logical_ranks) {
-  if (logical_ranks == 0) return;
-  if (logical_ranks < group.size())
-    fail_setting("logical_ranks", ": expected at least the ", group.size(), " ranks, found ",
-                 logical_ranks);
-  const comm::Algorithm algorithm = group.options().algorithm;
-  if (group.size() > 1 && algorithm != comm::Algorithm::direct &&
-      algorithm != comm::Algorithm::automatic)
-    fail_setting("logical_ranks", ' ', logical_ranks, ": expected algorithm direct, found ",
-                 comm::name(algorithm));
-  if (logical_ranks > group.size() && !module.named_buffers().empty())
-    fail_setting("logical_ranks", ' ', logical_ranks, ": '", module.named_buffers().front().first,
-                 "' is a buffer, and follows the batches of a rank; expected a module without");
-}
-
 }  // namespace
 
 RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Group& group,
@@ -46,7 +30,7 @@ RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Gr
       reach_(std::make_unique<ReachCheck>(module)) {
   average_ = average;
   logical_ranks_ = logical_ranks;
-  check_logical_ranks(module, group, logical_ranks);
+  check_logical_ranks();
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
     for (const nn::PlacedParameter& slot : arena_->units()[u].parameters) {
       index_[slot.parameter.state().get()] = items_.size();
@@ -116,31 +100,6 @@ void RankStrategy::share_buffers() const {
 void RankStrategy::backward_ends() {
   for (const Item& item : items_) item.state->partial = item.pending;
   running_ = false;
-}
-
-void RankStrategy::add_to_sum(std::span<Item> items, const Tensor& gradients,
-                              comm::LogicalSum& of_earlier, std::int64_t begin) {
-  for (const Item& item : items)  // an earlier logical rank may have one
-    if (item.pending && !item.state->has_grad) item.slot->in(gradients, begin).zero_();
-  const Tensor sum = of_earlier.add(gradients);
-  for (Item& item : items) {
-    if (!item.pending) {
-      item.slot->in(sum, begin).zero_();
-      continue;
-    }
-    item.carried = true;
-    item.state->has_grad = item.state->dense = false;
-    tables_.forget(*item.state);
-  }
-}
-
-void RankStrategy::drop_gradients() {
-  for (Item& item : items_) {
-    if (!item.pending) continue;
-    item.state->has_grad = item.state->dense = false;
-    tables_.forget(*item.state);
-  }
-  leave_out_unwritten();
 }
 
 // Backward in a capture has changed nothing.

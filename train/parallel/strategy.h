@@ -99,6 +99,7 @@ class RankStrategy : public nn::Sharding {
   std::vector<Item> items_;  // in the arena's order
 
  private:
+  void check_logical_ranks() const;
   void broadcast(bool data);
   nn::ModuleHooks outermost(nn::ModuleHooks hooks);
   void share_buffers() const;
