@@ -10,9 +10,13 @@
 #pragma once
 
 #include "ringlet/core/cpu/gemm_blocks.h"
-#include "ringlet/core/cpu/tiles.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
+
+// A tile is 16 lines of 16 pairs of bf16, 1 KiB. A line of A is a row; a line of B is a pair of
+// depths for 16 adjacent columns.
+inline constexpr int kTileLines = 16;
+inline constexpr int kTilePairs = kTileLines * kTileLines;
 
 using Line = lanes_t<std::uint32_t, kTileLines>;
 

@@ -1,10 +1,11 @@
-// The tiles of core/cpu/tiles.h in plain code, with the same bits. RINGLET_ISA names the namespace.
+// The tiles of core/cpu/gemm_amx.cpp in plain code, with the same bits. RINGLET_ISA names the
+// namespace.
 #pragma once
 
 #include <math.h>
 #include <string.h>
 
-#include "ringlet/core/cpu/tiles.h"
+#include "ringlet/core/cpu/gemm_tiles.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
