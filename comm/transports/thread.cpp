@@ -9,7 +9,6 @@
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/device/without_link.h"
 
 namespace ringlet::comm {
 namespace {

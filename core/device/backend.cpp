@@ -54,6 +54,13 @@ std::string no_device(DeviceType type) {
              why);
 }
 
+std::string without_link(Device to, Device from) {
+  return str(
+      to, " has no peer access to ", from,
+      ": copies between such GPUs go through pinned memory of the host; `ringlet info` shows "
+      "which read each other's");
+}
+
 DeviceBackend& backend(DeviceType type) {
   if (!has_backend(type)) fail(no_device(type));
   return *backends[static_cast<std::size_t>(type)];

@@ -53,6 +53,8 @@ class DeviceBackend : public DeviceWork {
 
 /// "no CUDA device", followed by the reason if it is known.
 std::string no_device(DeviceType type);
+/// The message for devices without DeviceBackend::has_link.
+std::string without_link(Device to, Device from);
 /// The backend of a device type; throws no_device() if there is none.
 DeviceBackend& backend(DeviceType type);
 /// Whether at least one device of the type exists.

@@ -10,7 +10,6 @@
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/device/without_link.h"
 #include "ringlet/core/ops/combine.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/tensor/random.h"
