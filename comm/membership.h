@@ -10,6 +10,8 @@
 
 namespace ringlet::comm {
 
+class Socket;
+
 /// Whether a rank takes part in no further collective of its group, and why. An exception or an
 /// error may not have reached the alarm yet.
 enum class Left : std::uint32_t { no, yes, by_exception, by_error };
@@ -72,6 +74,12 @@ struct Membership {
   [[noreturn]] void time_out(const Call& call, std::uint64_t step, int peer,
                              const std::vector<Progress>& of_ranks) const;
 };
+
+/// This rank's TCP connection with each peer, by rank; its own entry is empty. Listens at
+/// `address`, of this host, until all are made. Both sides of a connection prove, by HMAC-SHA256
+/// over fresh numbers, that they know a secret in the group's store. Unauthenticated clients are
+/// closed.
+std::vector<Socket> connect_peers(const Membership& membership, const std::string& address);
 
 std::unique_ptr<Transport> make_thread_transport(const Membership& membership);
 std::unique_ptr<Transport> make_shm_transport(const Membership& membership);

@@ -25,7 +25,6 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/transports/gloo.h"
-#include "ringlet/comm/transports/proved_connections.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
 

@@ -1,11 +1,11 @@
-#include "ringlet/comm/transports/proved_connections.h"
-
+// A TCP connection between every two ranks, which only ranks of the group can make.
 #include <poll.h>
 
 #include <algorithm>
 #include <optional>
 #include <thread>
 
+#include "ringlet/comm/membership.h"
 #include "ringlet/comm/stores/handshake.h"
 #include "ringlet/core/base/error.h"
 

@@ -17,11 +17,11 @@
 
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/launch.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/comm/stores/handshake.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/comm/stores/tcp_store.h"
-#include "ringlet/comm/transports/proved_connections.h"
 #include "ringlet/core/base/error.h"
 
 TEST_SUITE_BEGIN("host");
