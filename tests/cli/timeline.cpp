@@ -1,7 +1,7 @@
 // Timelines of `ringlet train`.
 #include "ringlet/tests/cli/trace.h"
 #include "ringlet/tests/cli/training.h"
-#include "ringlet/train/step/timeline_callback.h"
+#include "ringlet/train/step/trainer_callback.h"
 
 namespace {
 

@@ -13,7 +13,8 @@
 #include "ringlet/train/checkpoint/resume.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/report/event_file.h"
-#include "ringlet/train/step/timeline_callback.h"
+#include "ringlet/train/report/timeline.h"
+#include "ringlet/train/step/trainer_callback.h"
 
 namespace ringlet::cli {
 namespace {

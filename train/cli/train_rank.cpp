@@ -23,7 +23,8 @@
 #include "ringlet/train/evaluators/embedding_evaluators.h"
 #include "ringlet/train/report/event_file.h"
 #include "ringlet/train/report/progress.h"
-#include "ringlet/train/step/timeline_callback.h"
+#include "ringlet/train/report/timeline.h"
+#include "ringlet/train/step/trainer_callback.h"
 
 namespace ringlet::cli {
 namespace {

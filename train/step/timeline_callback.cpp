@@ -1,9 +1,10 @@
-#include "ringlet/train/step/timeline_callback.h"
+#include "ringlet/train/step/trainer_callback.h"
 
 #include <memory>
 #include <optional>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/train/report/timeline.h"
 
 namespace ringlet::train {
 namespace {

@@ -21,11 +21,13 @@
 #include <optional>
 #include <string>
 
+#include "ringlet/comm/group.h"
 #include "ringlet/train/report/metrics.h"
 #include "ringlet/train/step/task.h"
 
 namespace ringlet::train {
 
+struct TimelineFiles;
 struct TrainingArguments;
 struct TrainingResult;
 
@@ -76,5 +78,16 @@ struct TrainerCallback {
   /// With the counts of all callbacks, before on_train_begin of a run that resumes.
   std::function<void(const CallbackState&)> load_state = {};
 };
+
+/// Steps in a timeline; on a GPU one more, which is in flight when the last one is reported.
+inline constexpr int kTimelineSteps = 8;
+/// Records the run's first steps on every rank, and what is between them. Rank 0 then writes
+/// `files` (train/report/timeline.h), of a shorter run at its end. Collectives are recorded if the
+/// group was made with Timeline::of_collectives(). No recorded step is replayed as a graph.
+/// `title`: of this rank's timeline, before its number; the ranks' may differ.
+///
+///   trainer.add_callback(record_timeline("timeline.json", model.device(), group, "ddp"));
+TrainerCallback record_timeline(TimelineFiles files, Device device, comm::Group group,
+                                std::string title = {});
 
 }  // namespace ringlet::train
