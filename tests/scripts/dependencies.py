@@ -48,7 +48,7 @@ class Dependencies(unittest.TestCase):
         for header, trace in {"mpi.h": "peers/mpi_all_reduce.cpp", "cblas.h": "-DRINGLET_BENCH_OPENBLAS",
                               "cuda_runtime.h": "cuda/backend.cpp", "pybind11/pybind11.h": "_ringlet"}.items():
             self.assertTrue((trace in targets) == has_header(header), header)
-        self.assertTrue("cuda/no_cuda.cpp" in targets or has_header("cuda_runtime.h"))
+        self.assertTrue("cuda/absent.cpp" in targets or has_header("cuda_runtime.h"))
 
     @unittest.skipIf(has_header("cuda_runtime.h"), "the compiler finds CUDA's headers by itself")
     def test_a_required_one_is_an_error(self):
