@@ -2,7 +2,7 @@
 // built for a strip of output rows at a time and so stays in the cache.
 #include "ringlet/core/ops/convolution.h"
 
-#include "ringlet/core/cpu/gemm.h"
+#include "ringlet/core/cpu/gemm_product.h"
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/cpu/simd.h"

@@ -1,6 +1,5 @@
-#include "ringlet/core/cpu/gemm.h"
-
 #include "ringlet/core/cpu/gemm_panels.h"
+#include "ringlet/core/cpu/gemm_product.h"
 #include "ringlet/core/cpu/simd.h"
 #include "ringlet/core/ops/matmul.h"
 

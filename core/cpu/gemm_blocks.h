@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "ringlet/core/cpu/gemm_pack.h"
+#include "ringlet/core/cpu/gemm_product.h"
 #include "ringlet/core/cpu/kept_operand.h"
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"

@@ -1,4 +1,4 @@
-// Products: their operands, and the function that receives the result.
+// The operands of products, and the units that may compute them.
 #pragma once
 
 #include "ringlet/core/base/dtype.h"
@@ -21,33 +21,11 @@ struct GemmOperand {
   Storage* keep = nullptr;  // storage of `data`, if B's packed form may be cached with it
 };
 
-/// A finished block of op(A) op(B), still in cache: rows [row, row + rows) and columns
-/// [column, column + columns) of C. T is float or double.
-template <class T>
-struct GemmBlock {
-  const T* data;    // (rows, columns)
-  std::int64_t ld;  // elements between rows of data
-  std::int64_t row, column, rows, columns;
-};
-
-/// The function that receives the blocks; called once for each, from any thread of the device.
-template <class T>
-struct GemmEpilogue {
-  void (*run)(const void* context, const GemmBlock<T>& block);
-  const void* context;
-};
-
-/// op(A) (m, k) op(B) (k, n), in T.
-template <class T>
-struct GemmProduct {
-  std::int64_t m, n, k;
-  GemmOperand a, b;
-  GemmEpilogue<T> epilogue;
-};
-
 // Products with instructions beyond those of a kernel set. Each is a unit with separate compiler
 // flags; register_kernels() enters those in use.
 
+template <class T>
+struct GemmProduct;  // gemm_product.h
 using GemmUnit = void (*)(Device device, const GemmProduct<float>& product);
 
 /// A null entry has no unit; FMA is used instead.

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/matmul.h"
 
-#include "ringlet/core/cpu/gemm.h"
+#include "ringlet/core/cpu/gemm_product.h"
 #include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/simd_math.h"
 #include "ringlet/core/cpu/sum_rows.h"

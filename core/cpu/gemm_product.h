@@ -6,6 +6,34 @@
 
 #include "ringlet/core/cpu/gemm_operand.h"
 
+namespace ringlet::cpu {
+
+/// A finished block of op(A) op(B), still in cache: rows [row, row + rows) and columns
+/// [column, column + columns) of C. T is float or double.
+template <class T>
+struct GemmBlock {
+  const T* data;    // (rows, columns)
+  std::int64_t ld;  // elements between rows of data
+  std::int64_t row, column, rows, columns;
+};
+
+/// The function that receives the blocks; called once for each, from any thread of the device.
+template <class T>
+struct GemmEpilogue {
+  void (*run)(const void* context, const GemmBlock<T>& block);
+  const void* context;
+};
+
+/// op(A) (m, k) op(B) (k, n), in T.
+template <class T>
+struct GemmProduct {
+  std::int64_t m, n, k;
+  GemmOperand a, b;
+  GemmEpilogue<T> epilogue;
+};
+
+}  // namespace ringlet::cpu
+
 namespace ringlet::cpu::RINGLET_ISA {
 
 /// Both operands f32 or bf16 (the two may differ), or both f64.
