@@ -46,20 +46,6 @@ void Work::when_done(std::function<void(std::exception_ptr)> ended) const {
   collective_ ? queue_->when_done(*collective_, std::move(ended)) : ended(nullptr);
 }
 
-void check_tensor(Op op, const Tensor& tensor) {
-  RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
-}
-
-void check_root(Op op, int root, int size) {
-  RINGLET_CHECK(0 <= root && root < size, "[", name(op), "] from rank ", root, " of ", size);
-}
-
-void check_reduction(Op op, ReduceOp reduce, DType dtype) {
-  RINGLET_CHECK(reduce != ReduceOp::min, "[", name(op), "] reduces by sum, mean or max");
-  RINGLET_CHECK(reduce != ReduceOp::mean || is_floating(dtype), "[", name(op), "] ", dtype,
-                " tensors have no average: use sum");
-}
-
 Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
   check_tensor(Op::all_reduce, tensor);
   check_reduction(Op::all_reduce, op, tensor.dtype());

@@ -1,5 +1,5 @@
-// Collectives over pieces, one per rank. Layers over a group's collectives: sums of bf16 and f16 in
-// f32, several tensors as one, strings.
+// Checks of arguments, and collectives over pieces, one per rank. Layers over a group's
+// collectives: sums of bf16 and f16 in f32, several tensors as one, strings.
 #include <cstring>
 
 #include "ringlet/comm/group.h"
@@ -8,6 +8,20 @@
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::comm {
+
+void check_tensor(Op op, const Tensor& tensor) {
+  RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
+}
+
+void check_root(Op op, int root, int size) {
+  RINGLET_CHECK(0 <= root && root < size, "[", name(op), "] from rank ", root, " of ", size);
+}
+
+void check_reduction(Op op, ReduceOp reduce, DType dtype) {
+  RINGLET_CHECK(reduce != ReduceOp::min, "[", name(op), "] reduces by sum, mean or max");
+  RINGLET_CHECK(reduce != ReduceOp::mean || is_floating(dtype), "[", name(op), "] ", dtype,
+                " tensors have no average: use sum");
+}
 
 void check_pieces(Op op, const Pieces& pieces, const Tensor* whole, const Tensor& part, int rank,
                   int size) {
@@ -158,6 +172,16 @@ Work Group::all_to_all(Tensor output, Tensor input, const Pieces& pieces) const 
 }
 
 // ---- layers -------------------------------------------------------------------------------------
+
+// In a ring, ranks send each other partial sums in the tensor's dtype.
+Work GroupState::reduce(std::shared_ptr<Collective> collective) {
+  const Call& call = collective->call;
+  const bool is_half = call.dtype == DType::bf16 || call.dtype == DType::f16;
+  const bool rounds = is_half && call.reduce != ReduceOp::max && call.algorithm == Algorithm::ring;
+  if (!rounds) return start(std::move(collective));
+  return call.op == Op::all_reduce ? all_reduce_wide(*collective)
+                                   : reduce_scatter_wide(*collective);
+}
 
 // Owners round the sums; the all-gather then sends them in the tensor's dtype.
 Work GroupState::all_reduce_wide(const Collective& narrow) {

@@ -82,16 +82,6 @@ Work GroupState::start(std::shared_ptr<Collective> collective) {
   return {queue, std::move(collective)};
 }
 
-// In a ring, ranks send each other partial sums in the tensor's dtype.
-Work GroupState::reduce(std::shared_ptr<Collective> collective) {
-  const Call& call = collective->call;
-  const bool is_half = call.dtype == DType::bf16 || call.dtype == DType::f16;
-  const bool rounds = is_half && call.reduce != ReduceOp::max && call.algorithm == Algorithm::ring;
-  if (!rounds) return start(std::move(collective));
-  return call.op == Op::all_reduce ? all_reduce_wide(*collective)
-                                   : reduce_scatter_wide(*collective);
-}
-
 void GroupState::enter(Collective& collective) {
   const Device device = collective.buffer.device();
   // Ranks compare no captured launches of a kernel.
