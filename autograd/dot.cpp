@@ -1,6 +1,7 @@
 #include "ringlet/autograd/dot.h"
 
 #include <algorithm>
+#include <ostream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -53,6 +54,14 @@ std::string to_dot(const Variable& variable) {
     }
   }
   return out + "}\n";
+}
+
+std::ostream& operator<<(std::ostream& out, const Variable& variable) {
+  if (!variable.defined()) return out << "variable(undefined)";
+  out << variable.tensor();
+  if (!variable.requires_grad()) return out;
+  return variable.is_leaf() ? out << " requires_grad"
+                            : out << " grad_fn=" << variable.state()->node->name();
 }
 
 }  // namespace ringlet::autograd

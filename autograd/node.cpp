@@ -1,7 +1,6 @@
 #include "ringlet/autograd/node.h"
 
 #include <atomic>
-#include <ostream>
 
 #include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/leaf_recorder.h"
@@ -184,14 +183,6 @@ void Gradient::set(Tensor grad) {
   } else {
     axpby(to.out, 1, grad.to(to.out.dtype()), to.beta);
   }
-}
-
-std::ostream& operator<<(std::ostream& out, const Variable& variable) {
-  if (!variable.defined()) return out << "variable(undefined)";
-  out << variable.tensor();
-  if (!variable.requires_grad()) return out;
-  return variable.is_leaf() ? out << " requires_grad"
-                            : out << " grad_fn=" << variable.state()->node->name();
 }
 
 }  // namespace ringlet::autograd
