@@ -3,7 +3,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/autograd/side_branch.h"
 

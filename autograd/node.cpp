@@ -2,7 +2,6 @@
 
 #include <atomic>
 
-#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/side_branch.h"
 #include "ringlet/core/ops/elementwise.h"

@@ -2,8 +2,10 @@
 // copies refer to the same state. core does not depend on autograd.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,6 @@ struct LeafSlice;
 
 namespace ringlet::autograd {
 
-class LeafObserver;
 class Node;
 struct VariableState;
 
@@ -79,6 +80,33 @@ class Variable {
   std::shared_ptr<VariableState> state_;
 };
 
+/// Observes the backwards of a training strategy's parameters. Set in the state of leaves, which do
+/// not keep it alive. All calls are made on the thread that runs backward. Several observers begin
+/// and end in the order of their construction. A backward inside a node's backward (checkpointing)
+/// calls only needs_grad_buffer and only_rows.
+class LeafObserver {
+ public:
+  virtual ~LeafObserver() = default;
+  std::uint64_t sequence() const { return sequence_; }
+  /// Before the first node: the observer's leaves that this backward can reach, in any order.
+  virtual void backward_begins(std::span<VariableState* const>) {}
+  /// A gradient will be written and the leaf has no buffer for it; may set one.
+  virtual void needs_grad_buffer(VariableState&) {}
+  /// Only these rows of the gradient being written are not zero (i32, in any order, also repeated).
+  /// Without this call, any row may be.
+  virtual void only_rows(VariableState&, const Tensor&) {}
+  /// The leaf's gradient is complete: its last use is done.
+  virtual void grad_ready(VariableState&) {}
+  /// After the last node.
+  virtual void backward_ends() {}
+  /// Called instead if a node or an observer threw; the caller receives the exception.
+  virtual void backward_failed() noexcept {}
+
+ private:
+  static inline std::atomic<std::uint64_t> constructed_{0};
+  std::uint64_t sequence_ = ++constructed_;
+};
+
 /// The state behind a handle; for the engine and for nodes.
 struct VariableState {
   Tensor data;
@@ -93,7 +121,7 @@ struct VariableState {
   bool applied = false;   // an optimizer's step has used it; no write since
   bool partial = false;   // one device's or rank's part of a sum still to be computed
   std::vector<std::weak_ptr<const std::function<void()>>> hooks;
-  std::weak_ptr<LeafObserver> observer;        // see leaf_observer.h
+  std::weak_ptr<LeafObserver> observer;
   std::shared_ptr<const nn::LeafSlice> slice;  // the whole tensor that this is a slice of, or null
 };
 

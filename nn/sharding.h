@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/slices.h"
 

@@ -5,7 +5,6 @@
 
 #include "ringlet/autograd/functions.h"
 #include "ringlet/autograd/gradcheck.h"
-#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/tests/message.h"
 
