@@ -1,5 +1,5 @@
-// The interface of a device type besides kernels: memory and copies. Streams, events and graphs of
-// asynchronous devices are in DeviceWork, its base.
+// The interface of a device type besides kernels: memory and copies. Streams, events, graphs and
+// links of asynchronous devices are in DeviceWork, its base.
 #pragma once
 
 #include <memory>
@@ -27,12 +27,6 @@ class DeviceBackend : public DeviceWork {
                      std::size_t nbytes) {
     copy(to, to_device, from, from_device, nbytes);
   }
-  /// Whether copies between these two different devices use a direct link; false: through host
-  /// memory.
-  virtual bool has_link(Device /*to*/, Device /*from*/) { return true; }
-  /// The PCI address on the host, for example "0000:3b:00.0", the same in every process; empty if
-  /// unknown.
-  virtual std::string bus_id(Device) const { return ""; }
   /// Waits for all work of the device, from any thread.
   virtual void synchronize(Device device) = 0;
   /// Starts a copy to the host, ordered after this thread's earlier work on the device; does not
@@ -53,8 +47,6 @@ class DeviceBackend : public DeviceWork {
 
 /// "no CUDA device", followed by the reason if it is known.
 std::string no_device(DeviceType type);
-/// The message for devices without DeviceBackend::has_link.
-std::string without_link(Device to, Device from);
 /// The backend of a device type; throws no_device() if there is none.
 DeviceBackend& backend(DeviceType type);
 /// Whether at least one device of the type exists.

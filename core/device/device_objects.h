@@ -98,8 +98,8 @@ class DeviceRanks {
   virtual void abandon() noexcept {}
 };
 
-/// The work of a device type: streams, events, times and graphs. The defaults are those of a
-/// synchronous device.
+/// The work of a device type: streams, events, times, graphs, and links between devices. The
+/// defaults are those of a synchronous device.
 class DeviceWork {
  public:
   virtual ~DeviceWork() = default;
@@ -115,6 +115,12 @@ class DeviceWork {
   virtual void* stream(Device) { return nullptr; }
   /// Whether any thread is capturing that stream.
   virtual bool is_captured(Device) { return false; }
+  /// Whether copies between these two different devices use a direct link; false: through host
+  /// memory.
+  virtual bool has_link(Device /*to*/, Device /*from*/) { return true; }
+  /// The PCI address on the host, for example "0000:3b:00.0", the same in every process; empty if
+  /// unknown.
+  virtual std::string bus_id(Device) const { return ""; }
   /// Ranks on these devices, which have links to each other; a rank waits at most `seconds` for
   /// another. May be called during a capture. Null if these devices run none.
   virtual std::unique_ptr<DeviceRanks> make_ranks(std::span<const Device> /*of_ranks*/,
@@ -131,5 +137,8 @@ class DeviceWork {
   /// Until the capture ends, this thread's work on its current stream has the graph's memory, too.
   virtual void join_capture(Device) {}
 };
+
+/// The message for devices without DeviceWork::has_link.
+std::string without_link(Device to, Device from);
 
 }  // namespace ringlet
