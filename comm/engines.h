@@ -15,6 +15,11 @@ namespace ringlet::comm {
 /// that the ranks had in the latest collective of this rank's memory.
 std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member);
 
+/// The algorithm by steps that has the bits of an in-kernel one.
+constexpr Algorithm steps_of(Algorithm in_kernel) {
+  return in_kernel == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
+}
+
 struct Engines {
   /// Both must outlive this.
   Engines(const Membership& member, const GroupOptions& options)

@@ -58,10 +58,6 @@ inline constexpr EnumNames<Algorithm, 6> kAlgorithmNames{
 constexpr bool is_in_kernel(Algorithm algorithm) {
   return algorithm == Algorithm::in_kernel_ring || algorithm == Algorithm::in_kernel_direct;
 }
-/// The algorithm by steps that has the bits of an in-kernel one.
-constexpr Algorithm steps_of(Algorithm in_kernel) {
-  return in_kernel == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
-}
 /// For tensors on a CPU, `automatic` is thread within one process, shm on one host, else gloo. For
 /// tensors on GPUs, it is thread within one process, else nccl. Given nccl, threads with a GPU each
 /// use it, too.

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "ranks.h"
+#include "ringlet/comm/engines.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
