@@ -60,12 +60,6 @@ std::vector<NamedParameter> Module::named_parameters() const {
   return all;
 }
 
-std::vector<Parameter> Module::parameters() const {
-  std::vector<Parameter> all;
-  for (NamedParameter& named : named_parameters()) all.push_back(std::move(named.parameter));
-  return all;
-}
-
 std::vector<std::pair<std::string, Buffer>> Module::buffer_handles() const {
   std::vector<std::pair<std::string, Buffer>> all;
   std::set<const Module*> seen;
@@ -73,12 +67,6 @@ std::vector<std::pair<std::string, Buffer>> Module::buffer_handles() const {
     if (!seen.insert(&module).second) return;
     for (const auto& [name, buffer] : module.buffers_) all.emplace_back(join(prefix, name), buffer);
   });
-  return all;
-}
-
-std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
-  std::vector<std::pair<std::string, Tensor>> all;
-  for (const auto& [name, buffer] : buffer_handles()) all.emplace_back(name, buffer.tensor());
   return all;
 }
 

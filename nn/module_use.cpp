@@ -1,4 +1,4 @@
-// The use of a whole module: its parameters by name, its device, its mode.
+// The use of a whole module: its parameters and buffers, its device, its mode.
 #include "ringlet/nn/module.h"
 #include "ringlet/nn/name_pattern.h"
 
@@ -18,6 +18,18 @@ autograd::Variable find_named(const char* what, const std::vector<Named>& all,
 }
 
 }  // namespace
+
+std::vector<Parameter> Module::parameters() const {
+  std::vector<Parameter> all;
+  for (NamedParameter& named : named_parameters()) all.push_back(std::move(named.parameter));
+  return all;
+}
+
+std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
+  std::vector<std::pair<std::string, Tensor>> all;
+  for (const auto& [name, buffer] : buffer_handles()) all.emplace_back(name, buffer.tensor());
+  return all;
+}
 
 Parameter Module::parameter(const std::string& name) const {
   return find_named("parameter", named_parameters(), name);
