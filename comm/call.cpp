@@ -19,6 +19,17 @@ std::string details(const Call& call) {
 
 }  // namespace
 
+std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments, int logical_ranks) {
+  auto hash = static_cast<std::uint64_t>(segments);
+  const auto mix = [&](std::int64_t value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  };
+  for (const Piece& piece : pieces) mix(piece.offset), mix(piece.count);
+  mix(logical_ranks);
+  return hash;
+}
+
 std::string describe(const Call& call) { return str(name(call.op), extent(call)); }
 
 std::string describe_collective(const Call& call) {

@@ -1,4 +1,4 @@
-// Texts about calls and how far ranks have come, for errors.
+// How ranks compare their calls, and texts for errors: about calls, and how far ranks have come.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,9 @@
 #include "ringlet/comm/transport.h"
 
 namespace ringlet::comm {
+
+/// Call::layout: a hash of the pieces and the numbers of segments and of logical ranks.
+std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments, int logical_ranks);
 
 /// "all_reduce (f32, 256)"
 std::string describe(const Call& call);

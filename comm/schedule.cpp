@@ -171,17 +171,6 @@ int count_pieces(const Schedule& schedule) {
   return count;
 }
 
-std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments, int logical_ranks) {
-  auto hash = static_cast<std::uint64_t>(segments);
-  const auto mix = [&](std::int64_t value) {
-    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 29;
-  };
-  for (const Piece& piece : pieces) mix(piece.offset), mix(piece.count);
-  mix(logical_ranks);
-  return hash;
-}
-
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces) {
   std::int64_t elements = 0;
   for (const Step& step : schedule)

@@ -54,8 +54,6 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root 
 inline constexpr std::int64_t kPieceAlign = 16;
 /// Pieces that a schedule names: at least 1.
 int count_pieces(const Schedule& schedule);
-/// A hash of the pieces and the numbers of segments and of logical ranks.
-std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments, int logical_ranks);
 /// Elements that a rank sends under this schedule.
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces);
 
