@@ -359,8 +359,12 @@ JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostr
       if (options.min_ranks > 0) now.nproc_per_node -= run.lost();
     }
     kill_children();
-    if (ended.code == 0 || ended.signal != 0 || !again || attempt == options.max_restarts)
+    if (ended.code == 0 || ended.signal != 0 || !again) return ended;
+    if (attempt == options.max_restarts) {
+      if (attempt > 0)
+        err << "ringlet: not started again after --max-restarts " << attempt << std::endl;
       return ended;
+    }
     if (const int signal = signals.next(); signal != 0) return {128 + signal, signal};
     const int left = now.nproc_per_node;
     if (left < options.min_ranks) {

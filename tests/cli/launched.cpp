@@ -36,6 +36,16 @@ std::string as_unlaunched(const std::string& out) {
   return text;
 }
 
+/// Three ranks print what one process without a launcher does.
+void check_alike(const Words& command) {
+  const Outcome alone = run(command);
+  REQUIRE_EQ(alone.code, 0);
+  const Outcome three = launched(3, command);
+  INFO(three.err);
+  REQUIRE_EQ(three.code, 0);
+  CHECK_EQ(as_unlaunched(three.out), alone.out);
+}
+
 }  // namespace
 
 TEST_CASE("evaluate shares the rows over the ranks of a launcher, and one of them speaks") {
@@ -43,12 +53,7 @@ TEST_CASE("evaluate shares the rows over the ranks of a launcher, and one of the
   const std::string data = (folder / "pairs.csv").string();
   ringlet::write_file(data, pairs(37));
   const Words command = str("evaluate --model ", kModel, " --data ", data, " --json");
-  const Outcome alone = run(command);
-  REQUIRE_EQ(alone.code, 0);
-  const Outcome three = launched(3, command);
-  INFO(three.err);
-  REQUIRE_EQ(three.code, 0);
-  CHECK_EQ(as_unlaunched(three.out), alone.out);
+  check_alike(command);
 }
 
 TEST_CASE("evaluate shares the queries of a corpus over the ranks of a launcher") {
@@ -64,12 +69,7 @@ TEST_CASE("evaluate shares the queries of a corpus over the ranks of a launcher"
   ringlet::write_file(folder / "qrels.tsv", relevant);
   const Words command =
       str("evaluate --model ", kModel, " --data ", (folder / "qrels.tsv").string(), " --json");
-  const Outcome alone = run(command);
-  REQUIRE_EQ(alone.code, 0);
-  const Outcome three = launched(3, command);
-  INFO(three.err);
-  REQUIRE_EQ(three.code, 0);
-  CHECK_EQ(as_unlaunched(three.out), alone.out);
+  check_alike(command);
 }
 
 TEST_CASE("reduce shares texts with line breaks over the ranks of a launcher") {

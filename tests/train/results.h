@@ -3,13 +3,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "ringlet/core/base/error.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/nn/sharding.h"
+#include "ringlet/tests/message.h"
 
 namespace ringlet {
 
@@ -29,17 +28,6 @@ inline std::vector<std::string> loss_lines(const std::filesystem::path& output) 
   for (std::string line; std::getline(file, line);)
     all.push_back(line.substr(0, line.find(",\"pairs_per_s\"")));
   return all;
-}
-
-/// The message of the error that `call` throws; empty if it throws none.
-template <class Expected = Error>
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace ringlet

@@ -33,7 +33,7 @@ std::string read_all(const std::string& file) {
 }  // namespace
 
 void add_read_options(Command& command, train::ReadOptions& options) {
-  command.add("--columns", options.columns, "Renames: NAME_IN_FILE=NAME,...");
+  command.add("--columns", options.columns, "Renames: NAME_IN_FILE=NAME,...").setting = "columns";
   command.add("--split", options.split.name, "The value in the column split of the rows to read");
 }
 

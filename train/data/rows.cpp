@@ -4,6 +4,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/quote.h"
+#include "ringlet/core/base/setting.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/csv.h"
 #include "ringlet/train/data/lines.h"
@@ -218,7 +219,7 @@ Renames parse_renames(std::string_view text) {
     text.remove_prefix(std::min(text.size(), item.size() + 1));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
-      fail_input("columns: expected NAME_IN_FILE=NAME, found ", quote(item));
+      fail_setting("columns", ": expected NAME_IN_FILE=NAME, found ", quote(item));
     }
     renames.emplace_back(strip(item.substr(0, equals)), strip(item.substr(equals + 1)));
   }

@@ -119,7 +119,7 @@ TEST_CASE("buffers are saved once, under their first name, and brought back") {
   CHECK(fresh.calls().to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 3});
   const auto without = words::loss(2);
   AdamW other(*without);
-  CHECK(message<InputError>([&] { load_checkpoint(folder / "c", *without, other); }) ==
+  CHECK(message_of<InputError>([&] { load_checkpoint(folder / "c", *without, other); }) ==
         str((folder / "c" / "model.safetensors").string(),
             ": tensor 'first.calls' is no parameter of this model"));
 }
@@ -131,7 +131,7 @@ TEST_CASE("a checkpoint of another model is refused by name and shape, nothing i
   const auto other = words::loss(2);
   AdamW optimizer(*other);
   const auto before = parameter_values(*other);
-  CHECK(message<InputError>([&] { load_checkpoint(folder / "c", *other, optimizer); }) ==
+  CHECK(message_of<InputError>([&] { load_checkpoint(folder / "c", *other, optimizer); }) ==
         str((folder / "c" / "model.safetensors").string(),
             ": tensor 'classifier.weight': expected shape (2, 16), found (3, 16)"));
   CHECK(parameter_values(*other) == before);
@@ -139,7 +139,7 @@ TEST_CASE("a checkpoint of another model is refused by name and shape, nothing i
   AdamW for_encoder(*words::encoder());
   const auto encoder = words::encoder();
   AdamW small(*encoder);
-  CHECK(message<InputError>([&] { load_checkpoint(folder / "c", *encoder, small); }) ==
+  CHECK(message_of<InputError>([&] { load_checkpoint(folder / "c", *encoder, small); }) ==
         str((folder / "c" / "model.safetensors").string(),
             ": tensor 'classifier.weight' is no parameter of this model"));
 }
@@ -158,7 +158,7 @@ TEST_CASE("a damaged file, or one of another checkpoint, is refused by name, not
   const auto before = parameter_values(*saved.loss);
   const auto refused = [&](const std::filesystem::path& file) {
     const std::string what =
-        message<InputError>([&] { load_checkpoint(path, *saved.loss, saved.optimizer); });
+        message_of<InputError>([&] { load_checkpoint(path, *saved.loss, saved.optimizer); });
     CAPTURE(what);
     CHECK(what.find(path.string()) == 0);
     CHECK(what.find(file.filename().string()) != std::string::npos);
@@ -190,7 +190,7 @@ TEST_CASE("a damaged file, or one of another checkpoint, is refused by name, not
   }
   CHECK(load_checkpoint(path, *saved.loss, saved.optimizer).step == 7);
   write_file(path / "model.safetensors", read_file(other / "model.safetensors"));
-  CHECK(message<InputError>([&] {
+  CHECK(message_of<InputError>([&] {
           load_checkpoint_model(path, *saved.loss);
         }).find((path / "model.safetensors").string() + ": damaged, or of another checkpoint") ==
         0);
@@ -205,7 +205,7 @@ TEST_CASE("a state that is none is refused in one line that names the file") {
     write_file(path / file, text);
     checkpoint::write_digests(path);
     const std::string what =
-        message<InputError>([&] { load_checkpoint(path, *saved.loss, saved.optimizer); });
+        message_of<InputError>([&] { load_checkpoint(path, *saved.loss, saved.optimizer); });
     CHECK(what.find((path / file).string()) == 0);
     CHECK(what.find('\n') == std::string::npos);
   };
@@ -215,7 +215,7 @@ TEST_CASE("a state that is none is refused in one line that names the file") {
   refused("trainer_state.json", "{\"format\": 9}");
   refused("model.safetensors", "");
   refused("optimizer.safetensors", "garbage");
-  CHECK(message<InputError>(
+  CHECK(message_of<InputError>(
             [&] { load_checkpoint(folder / "none", *saved.loss, saved.optimizer); }) != "");
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("the latest checkpoints are kept, by step and not by name") {
   CHECK_FALSE(latest_checkpoint(folder / "run").has_value());
   CHECK_FALSE(latest_checkpoint(folder / "none").has_value());
   const std::string long_name(300, 'x');  // no file system has such names
-  CHECK(message<InputError>([&] { latest_checkpoint(folder / long_name); }) ==
+  CHECK(message_of<InputError>([&] { latest_checkpoint(folder / long_name); }) ==
         (folder / long_name).string() + ": cannot look at it: File name too long");
 }
 

@@ -69,7 +69,7 @@ std::string alone(const std::function<void(tiny::Model&)>& call) {
       while (!group.store().raised()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return;
     }
-    said = message([&] { call(model); });
+    said = message_of([&] { call(model); });
   };
   CHECK_THROWS_AS(tiny::run(2, options, rank_main), Error);  // rank 1 receives it, too
   return said;

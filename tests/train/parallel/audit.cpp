@@ -111,13 +111,13 @@ TEST_CASE("a run that is stopped and resumed under another strategy has the undi
   CHECK(checkpoints == std::vector<std::int64_t>{3, 6});
 
   part.audit_steps = 3;
-  CHECK(doctest::String(message<InputError>([&] { run(part, 2); }).c_str()) ==
+  CHECK(doctest::String(message_of<InputError>([&] { run(part, 2); }).c_str()) ==
         doctest::Contains("began with interval 2, or with other arguments"));
 }
 
 TEST_CASE("a rank with another replica is named at the next digest") {
   const TemporaryFolder folder;
-  const std::string error = message([&] {
+  const std::string error = message_of([&] {
     run(arguments(folder / "run", Strategy::ddp, 2), 2,
         [](const StepReport& at, tiny::Model& model, int rank) {
           Draws draws(1);
@@ -183,7 +183,7 @@ TEST_CASE("every flipped bit is found: in weights, moments, rows, audit.jsonl, c
   Draws draws(39);
   std::string kind, missed;  // kinds are the cases below
   const auto check = [&](const std::function<void()>& audit) {
-    if (message(audit).empty()) missed += kind;
+    if (message_of(audit).empty()) missed += kind;
   };
   const int flips = is_extended() ? 1000 : 100;
   for (int i = 0; i < flips; ++i) {

@@ -167,7 +167,7 @@ void save_twice(const Way& way, const std::filesystem::path& folder, const comm:
   std::optional<FullDisk> full;
   if (group.rank() == 2) full.emplace(1000);
   const std::string said =
-      message<InputError>([&] { save_checkpoint(folder / "bad", *model.loss, optimizer, {}); });
+      message_of<InputError>([&] { save_checkpoint(folder / "bad", *model.loss, optimizer, {}); });
   RINGLET_CHECK(said.find("rank 2: ") != said.npos &&
                     said.find("model.safetensors: cannot write: File too large") != said.npos,
                 said);
@@ -203,7 +203,7 @@ TEST_CASE("ranks that would go on from different checkpoints are refused") {
         folder / (group.rank() == 0 ? "out/checkpoint-6" : "out/checkpoint-3");
     Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), again, group).train();
   };
-  const std::string said = message<InputError>([&] { comm::launch(resume, 2); });
+  const std::string said = message_of<InputError>([&] { comm::launch(resume, 2); });
   CHECK(said.find("rank 0 would go on from checkpoint-6, rank 1 from checkpoint-3") !=
         std::string::npos);
 }

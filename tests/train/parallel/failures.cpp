@@ -129,7 +129,7 @@ struct Thrower {
 };
 
 void check_refused(const std::function<void()>& body) {
-  CHECK(message(body).ends_with(
+  CHECK(message_of(body).ends_with(
       "] a backward threw before its end: there is no gradient to go on from, "
       "and ranks may have gone apart; start again from a checkpoint"));
 }

@@ -42,19 +42,19 @@ void train_within_the_limit(const std::filesystem::path& folder, const comm::Gro
   RINGLET_CHECK(memory_stats({}).peak <= limit, "peak ", memory_stats({}).peak);
 
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2}) {
-    const std::string said = message<InputError>([&] { train(folder, strategy, group); });
+    const std::string said = message_of<InputError>([&] { train(folder, strategy, group); });
     const std::string expected = str("[", kStrategies(strategy), "] ", parameters,
                                      " parameters need ", needed(strategy, 2), " bytes on each");
     RINGLET_CHECK(said.starts_with(expected), "expected ", expected, ", found ", said);
   }
-  const std::string alone = message<InputError>([&] { train(folder, Strategy::none, {}); });
+  const std::string alone = message_of<InputError>([&] { train(folder, Strategy::none, {}); });
   RINGLET_CHECK(alone.starts_with(str("[none] ", parameters, " parameters need ", ddp, " ")),
                 alone);
 
   // The wrapper does not know the optimizer, so it rejects only certain excess.
   const auto encoder = models::SentenceEncoder::from_pretrained(folder);
   models::CosineSimilarityLoss loss(encoder);
-  const std::string certain = message<InputError>([&] { DistributedDataParallel(loss, group); });
+  const std::string certain = message_of<InputError>([&] { DistributedDataParallel(loss, group); });
   RINGLET_CHECK(
       certain.find(str("need ", ddp / 2, " bytes on each rank (parameters ", ddp / 4,
                        ", gradients ", ddp / 4, ", optimizer state 0")) != std::string::npos,

@@ -96,7 +96,7 @@ TEST_CASE("a graph from before an update has no backward, under every strategy")
           const Variable loss = autograd::sum(tower(Variable(ones({kNumel}))));
           loss.backward({}, /*retain_graph=*/true);
           optimizer.step();
-          CHECK(message([&] { loss.backward(); }).find("to after forward, and backward needs") !=
+          CHECK(message_of([&] { loss.backward(); }).find("to after forward, and backward needs") !=
                 std::string::npos);
         },
         2, {.ranks = comm::Ranks::threads});

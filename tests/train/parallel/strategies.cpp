@@ -86,7 +86,7 @@ TEST_CASE("no_sync of another module than the strategy's is refused") {
       const auto attached = attach(*outer.stack, group);
       for (nn::Module* other :
            {static_cast<nn::Module*>(&outer), static_cast<nn::Module*>(outer.stack->all[1].get())})
-        CHECK(has(message([&] { const NoSync paused(*other); }),
+        CHECK(has(message_of([&] { const NoSync paused(*other); }),
                   "' is attached to another module than this one: pass that module"));
       CHECK_NOTHROW(NoSync{*outer.stack});
       CHECK_NOTHROW(NoSync{*outer.head});  // has no strategy
@@ -270,14 +270,14 @@ TEST_CASE("values and moments of another shape are refused by every rank, wherev
       const auto sharding = nn::sharding_of(stack);
       const nn::Parameter weight = stack.all[0]->weight;
       for (const std::int64_t size : {4096, 3 * 4096})
-        CHECK(message([&] { sharding->assign(weight, ones({size})); }) ==
+        CHECK(message_of([&] { sharding->assign(weight, ones({size})); }) ==
               str("[assign] shape of line.0.weight: (", size, ",) != (8192,)"));
       const auto moments = [](std::int64_t size) {
         const Tensor each = full({size}, 0.5);
         return std::vector<Optimizer::ParameterState>{
             {"line.0.weight", 1, {{"exp_avg", each}, {"exp_avg_sq", each}}}};
       };
-      CHECK(message([&] { optimizer.load_state(moments(3 * 4096)); }) ==
+      CHECK(message_of([&] { optimizer.load_state(moments(3 * 4096)); }) ==
             "[optimizer] exp_avg of line.0.weight: expected shape (8192,), found (12288,)");
       optimizer.load_state(moments(2 * 4096));
       CHECK(optimizer.state()[0].steps == 1);
@@ -288,12 +288,12 @@ TEST_CASE("values and moments of another shape are refused by every rank, wherev
 TEST_CASE("modules that differ between ranks are refused, naming the first difference") {
   launch(3, [](const comm::Group& group) {
     Stack stack(group.rank() == 2 ? 3 : 2, 8);
-    const std::string what = message([&] { DistributedDataParallel ddp(stack, group); });
+    const std::string what = message_of([&] { DistributedDataParallel ddp(stack, group); });
     CHECK(has(what, "rank 0 has nothing, rank 2 has 'line.2.weight' f32 (8,)"));
   });
   launch(2, [](const comm::Group& group) {
     Stack stack(2, 8 + group.rank());
-    const std::string what = message([&] { FullySharded fsdp(stack, group); });
+    const std::string what = message_of([&] { FullySharded fsdp(stack, group); });
     CHECK(has(what, "rank 0 has 'line.0.weight' f32 (8,), rank 1 has 'line.0.weight' f32 (9,)"));
   });
 }
@@ -303,7 +303,7 @@ TEST_CASE("a parameter that the loss does not reach is named") {
     Line line(8, /*use_both=*/false);
     DistributedDataParallel ddp(line, group);
     const Variable value = autograd::sum(line(Variable(ones({8}))));
-    CHECK(message([&] { value.backward(); }) ==
+    CHECK(message_of([&] { value.backward(); }) ==
           "[ddp] the loss does not reach other; leave them out of the module or freeze them");
     line.other.set_requires_grad(false);
     CHECK_NOTHROW(autograd::sum(line(Variable(ones({8})))).backward());
@@ -332,13 +332,13 @@ TEST_CASE("a step is refused while no_sync has left gradients that were not summ
             "[optimizer] the gradient of 'line.0.weight' is not summed: run a step's last backward "
             "without no_sync, or discard it with zero_grad()";
         backward(true);
-        CHECK(message([&] { optimizer.step(); }) == refused);
+        CHECK(message_of([&] { optimizer.step(); }) == refused);
         CHECK(value() == 1);
         backward(false);
         optimizer.step();
         CHECK(value() == 1 - 2 * n);
         backward(true);  // accumulated
-        CHECK(message([&] { optimizer.step(); }) == refused);
+        CHECK(message_of([&] { optimizer.step(); }) == refused);
         optimizer.zero_grad();
         backward(false);
         optimizer.step();
@@ -353,7 +353,7 @@ TEST_CASE("a module without parameters is refused") {
     launch(2, [&](const comm::Group& group) {
       Nothing nothing;
       const std::string name(kStrategies(strategy));
-      CHECK(message([&] { AttachedStrategy(strategy, nothing, group, {}); }) ==
+      CHECK(message_of([&] { AttachedStrategy(strategy, nothing, group, {}); }) ==
             "[" + name + "] the module has no parameters");
     });
 }
@@ -365,7 +365,7 @@ TEST_CASE("dp by name takes a loss over batches of sentences") {
   Line line(4);
   OtherLoss other;
   for (nn::Module* module : std::initializer_list<nn::Module*>{&line, &other})
-    CHECK(message([&] { AttachedStrategy(Strategy::dp, *module, {}, tiny::devices(2)); }) ==
+    CHECK(message_of([&] { AttachedStrategy(Strategy::dp, *module, {}, tiny::devices(2)); }) ==
           "strategy dp: expected a loss over batches of sentences");
 }
 
@@ -408,7 +408,7 @@ TEST_CASE("the batches of a group are refused without a strategy, those of given
     const auto options = tiny::loader_options(group.rank(), 2);
     Loader of_group(tiny::datasets(), model.encoder.tokenizer(), options, group);
     const models::PackedBatch batch = tiny::next(*model.loss, of_group);
-    CHECK(message([&] { (*model.loss)(batch); })
+    CHECK(message_of([&] { (*model.loss)(batch); })
               .starts_with(
                   "[loss] the batch is one of 2 ranks, its value a part of their mean, and no "
                   "strategy sums the gradients"));
@@ -440,7 +440,7 @@ TEST_CASE("a batch that is cut for another number of ranks than are summed over 
         // Every rank has all rows.
         Loader whole(tiny::datasets(), model.encoder.tokenizer(), {.batch_size = tiny::kRows});
         const models::PackedBatch batch = tiny::next(*model.loss, whole);
-        CHECK(message([&] { (*model.loss)(batch).backward(); }) ==
+        CHECK(message_of([&] { (*model.loss)(batch).backward(); }) ==
               (average ? ""
                        : "[loss] the batch is cut for a world of 1, gradients are summed over 2 "
                          "ranks: give the Loader the strategy's group, or set its option average"));
@@ -451,7 +451,7 @@ TEST_CASE("a batch that is cut for another number of ranks than are summed over 
         Loader shared(tiny::datasets(), model.encoder.tokenizer(), {.batch_size = tiny::kRows},
                       group);
         CHECK(
-            message([&] {
+            message_of([&] {
               (*model.loss)(tiny::next(*model.loss, shared)).backward();
             }).starts_with(average ? "[loss] the value is divided by the rows of all ranks" : ""));
       });

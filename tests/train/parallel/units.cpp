@@ -32,7 +32,7 @@ TEST_CASE("units are modules of a class, or those with enough parameters from th
   };
   CHECK(planned(kByClass) == layers);
   CHECK(planned(kBySize) == layers);
-  CHECK(message([&] {
+  CHECK(message_of([&] {
           planned({.classes = {"MPNetLayer", "BertLayer"}});
         }).starts_with("fsdp_units: no module is a 'BertLayer'; expected some of "));
   // The word embeddings have 64 x 48 elements.
@@ -68,7 +68,7 @@ TEST_CASE("under FSDP a matrix that is used without its unit's call is an error 
     int matrices = 0;
     for (const nn::Parameter& parameter : model.loss->parameters()) {
       if (parameter.name().ends_with("classifier.weight"))
-        CHECK(message([&] { parameter.tensor().to_vector(); })
+        CHECK(message_of([&] { parameter.tensor().to_vector(); })
                   .find(str("its parameter '", parameter.name(),
                             "' was used: read it in the "
                             "module's forward, or read it whole, by nn::WholeParameters on every "
@@ -76,7 +76,7 @@ TEST_CASE("under FSDP a matrix that is used without its unit's call is an error 
       const bool is_layers = parameter.name().find("encoder.layer.1.") != std::string::npos;
       if (!is_layers || parameter.shape().dim() != 2) continue;
       const Tensor x = zeros({3, parameter.shape()[1]});
-      CHECK(message([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
+      CHECK(message_of([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
                 .find(str("[fsdp] 'encoder.layer.1' is a unit, but its parameter '",
                           parameter.name(), "' was used without calling it")) == 0);
       ++matrices;
@@ -96,7 +96,7 @@ TEST_CASE("fewer units are whole for longer: what FSDP needs follows from the po
 TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("host")) {
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
     const AdamW optimizer(*model.loss, tiny::adamw());
-    CHECK(message([&] {
+    CHECK(message_of([&] {
             FullySharded(*model.loss, group, {.units = kByClass});
           }).find("the module was cut into other units than are asked for now") !=
           std::string::npos);
@@ -106,7 +106,7 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
     const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
     tiny::Training training(model, group);
     const auto before = group.stats().collectives;
-    CHECK(message([&] { training.forward(); })
+    CHECK(message_of([&] { training.forward(); })
               .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameter "
                     "'encoder.layer.0.intermediate.dense.") != std::string::npos);
     CHECK(group.stats().collectives > before);

@@ -79,7 +79,7 @@ TEST_CASE("a gradient that is not finite is found behind the next step, which up
       arguments.step_graphs = mode;
       Trainer trainer(loss, scores(is_good), words::tokenizer(), arguments);
       trainer.add_callback({.on_step_end = [&](const StepReport& at) { seen.push_back(at.step); }});
-      const std::string said = message([&] { trainer.train(); });
+      const std::string said = message_of([&] { trainer.train(); });
       return std::pair(said, parameter_values(loss));
     };
     std::vector<std::int64_t> seen;
