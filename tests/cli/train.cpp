@@ -288,6 +288,7 @@ TEST_CASE("a rename is for the files that have the column, and some file must ha
   const std::string columns = "premise=sentence1,hypothesis=sentence2";
   check_refused(train(columns + ",left=sentence1,right=sentence2"),
                 "--columns: no file has a column 'right' to use as 'sentence2'");
+  check_refused(train("right"), "--columns: expected NAME_IN_FILE=NAME, found 'right'");
   check_refused(train("premise=sentence1,left=sentence1"),
                 (folder / "nli.jsonl").string() + ":1: no column 'left' to use as 'sentence1'");
   CHECK_FALSE(fs::exists(folder / "out"));

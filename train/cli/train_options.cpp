@@ -46,8 +46,10 @@ void add_data_options(Command& command, DataOptions& data) {
   command.add("--eval", data.eval,
               "A file to evaluate on, by the evaluator that its columns call for; may be "
               "repeated");
-  command.add("--columns", data.columns,
-              "Renames, in the files that have the column: NAME_IN_FILE=NAME,...");
+  command
+      .add("--columns", data.columns,
+           "Renames, in the files that have the column: NAME_IN_FILE=NAME,...")
+      .setting = "columns";
   command.add("--num-labels", data.num_labels, Range{2, 1 << 20},
               fmt::format("Refuse labels from this number on; needed for more than {} classes",
                           kMaxGuessedLabels));
