@@ -120,7 +120,8 @@ class DelayedDevice final : public DelayedStreams {
 
  private:
   /// Segments of NaN, so that uninitialised reads are visible. One is freed when no enqueued work
-  /// can use it.
+  /// can use it. No call waits for that: its thread has the lock with which peers enqueue their
+  /// part of a collective in flight.
   struct Memory final : cuda::SegmentSource {
     Memory(DelayedDevice& owner, int i)
         : owner(owner), allocator(Device{DeviceType::cuda, i}, *this) {}
@@ -130,19 +131,27 @@ class DelayedDevice final : public DelayedStreams {
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     std::byte* take(std::size_t nbytes) override {
+      free_unused();
       auto* data = static_cast<std::byte*>(std::aligned_alloc(512, (nbytes + 511) / 512 * 512));
       std::memset(data, 0xff, nbytes);
       taken.insert(data);
       return data;
     }
     void give_back(std::byte* segment) override {
-      owner.run_all();
-      taken.erase(segment);
-      std::free(segment);
+      unused.push_back(segment);
+      free_unused();
+    }
+    void free_unused() {
+      if (!owner.scheduler().is_idle()) return;
+      for (std::byte* segment : std::exchange(unused, {})) {
+        taken.erase(segment);
+        std::free(segment);
+      }
     }
     std::string situation() const override { return ""; }
     DelayedDevice& owner;
     std::set<std::byte*> taken;
+    std::vector<std::byte*> unused;  // among the taken
     mutable cuda::CachingAllocator allocator;
   };
 

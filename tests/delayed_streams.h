@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host_device.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 #include "streams/scheduler.h"
@@ -133,7 +134,11 @@ class DelayedStreams : public HostDevice {
     }
     void make_wait(Device waiting) override {
       const Lock lock(owner.scheduler_.mutex());
-      if (point) owner.scheduler_.enqueue(owner.current(waiting), {}, {point});
+      if (!point) return;
+      Stream& stream = owner.current(waiting);
+      RINGLET_CHECK(owner.scheduler_.may_wait(stream, *point),
+                    "[graph] a stream waits for a point outside of its capture");
+      owner.scheduler_.enqueue(stream, {}, {point});
     }
     bool done() override {
       const Lock lock(owner.scheduler_.mutex());

@@ -401,6 +401,26 @@ TEST_CASE("nccl: a group's first collective is not captured, and the group goes 
   CHECK(refused == 2);
 }
 
+TEST_CASE("nccl: a capture begins while its GPU waits for a peer's part of a collective") {
+  Gpus gpus;
+  const Tensor x = zeros({100});
+  empty({1 << 20});  // cached memory, which the capture returns
+  const streams::Point held = gpus.hold(kGpu);
+  const auto peer = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(50ms);
+    std::unique_lock lock(gpus.device.scheduler().mutex(), std::defer_lock);
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!lock.try_lock() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(1ms);
+    CHECK(lock.owns_lock());
+    gpus.device.scheduler().let_go(*held);
+  });
+  const auto graph = capture(kGpu, [&] { Tensor(x).fill_(3); });
+  graph->replay();
+  expect(
+      x, 0, 100, [](std::int64_t) { return 3; }, "replayed");
+}
+
 TEST_CASE("nccl: a captured collective's own memory is not given out again before its wait") {
   for (const DType dtype : {DType::f32, DType::bf16}) {  // bf16 takes the ring in f32
     Gpus gpus;
