@@ -81,7 +81,8 @@ class Runner {
     const train::StrategyTraits& traits = train::traits(plan.strategy);
     const bool captures =
         plan.devices == 1 || (traits.ranks && !traits.gradients && plan.together &&
-                              comm::is_in_kernel(group.options().algorithm));
+                              (comm::is_in_kernel(group.options().algorithm) ||
+                               group.transport(device_) == comm::TransportKind::nccl));
     if (device_.type == DeviceType::cpu || options.by_op() || !captures || several()) return;
     graphs_ = std::make_shared<train::StepGraphs>(
         *source_.loss, optimizer_, device_,
@@ -292,7 +293,8 @@ class Runner {
     out.mapped_bytes = static_cast<double>(used.mapped_bytes) / steps;
     out.threads_started = static_cast<double>(used.threads_started) / steps;
     out.context_switches = static_cast<double>(used.context_switches) / steps;
-    if (!pipeline_)  // the time of a transfer includes the wait for its peer
+    // The time of a pipeline's transfer includes the wait for its peer; in a graph there is none.
+    if (!pipeline_ && out.replayed == 0)
       out.collectives_ms =
           1e3 * (after.group.seconds_running - before.group.seconds_running) / steps;
     const double waited = after.group.seconds_waited - before.group.seconds_waited;

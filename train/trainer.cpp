@@ -38,7 +38,7 @@ std::int64_t steps_of_epochs(const TrainingTask& task, double epochs) {
 }  // namespace
 
 Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group)
-    : job_(new TrainingJob{std::move(task), std::move(arguments), std::move(group)}) {
+    : job_(new TrainingJob{std::move(group), std::move(task), std::move(arguments)}) {
   const TrainingArguments& given = job_->arguments;
   check_arguments(given, job_->group.size());
   nn::Module& module = job_->task->module();

@@ -30,9 +30,9 @@ struct TrainingJob {
     std::function<Metrics(const EvaluationPoint&)> evaluate;
     std::vector<std::string> figures;  // their names, if they are known before the first evaluation
   };
+  comm::Group group;  // destroyed after the task's graphs
   std::unique_ptr<TrainingTask> task;
   TrainingArguments arguments;
-  comm::Group group;
   Mesh mesh = {};
   std::vector<TrainerCallback> callbacks = {};
   std::vector<Evaluator> evaluators = {};

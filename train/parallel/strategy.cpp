@@ -118,8 +118,9 @@ void RankStrategy::gradients_are_sums() {
 std::string RankStrategy::why_not_captured() const {
   if (logical_ranks() > size()) return "a step of several logical ranks is not captured";
   if (!module_.named_buffers().empty()) return "buffers follow those of rank 0";
-  const bool captured = size() == 1 || comm::is_in_kernel(group_.options().algorithm);
-  return captured ? "" : "of several ranks only algorithm in-kernel-direct is captured";
+  const bool captured = size() == 1 || comm::is_in_kernel(group_.options().algorithm) ||
+                        group_.transport(arena_->data().device()) == comm::TransportKind::nccl;
+  return captured ? "" : "of several ranks only NCCL and algorithm in-kernel-direct are captured";
 }
 
 void RankStrategy::check_usable() const {

@@ -93,9 +93,15 @@ StepGraphs::Turn StepGraphs::agree(Turn mine, const Step* step) {
   const comm::Group& group = strategy()->group();
   const Turn able = gave_up_ ? Turn::never : mine;
   const std::uint64_t fits = mine == Turn::replayed ? step->fits : 0;
-  const auto votes = comm::all_gather_values<std::uint64_t>(
-      group, {static_cast<std::uint64_t>(able), hash_of(addresses_), fits,
-              static_cast<std::uint64_t>(device_.index)});
+  const std::vector<std::uint64_t> own{static_cast<std::uint64_t>(able), hash_of(addresses_), fits,
+                                       static_cast<std::uint64_t>(device_.index)};
+  std::vector<std::vector<std::uint64_t>> votes;
+  try {
+    votes = comm::all_gather_values(group, own);
+  } catch (const Error& error) {  // over NCCL peers may wait in the capture that this rank left
+    if (why_.empty()) throw;
+    fail(error.what(), "; rank ", group.rank(), " captures no steps: ", why_);
+  }
   std::set<std::uint64_t> turns, fitting, devices;
   peers_.clear();
   for (const std::vector<std::uint64_t>& vote : votes) {
@@ -104,8 +110,8 @@ StepGraphs::Turn StepGraphs::agree(Turn mine, const Step* step) {
     fitting.insert(vote[2]);
     devices.insert(vote[3]);
   }
-  const bool share =
-      devices.size() < votes.size() && group.transport(device_) == comm::TransportKind::thread;
+  const bool share =  // processes capture separately
+      devices.size() < votes.size() && group.transport(Device{}) == comm::TransportKind::thread;
   if (share && !gave_up_) give_up("ranks share a GPU");
   votes_ = !share && !turns.contains(static_cast<std::uint64_t>(Turn::never));
   if (!votes_ && !share) give_up_with(group.all_gather_bytes(why_));
@@ -166,6 +172,7 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
     step.fits = fits_of(step);
     ++captured_;
   } catch (const Error& error) {
+    if (votes_ && strategy()->group().store().raised()) throw;  // no reason of the step's
     why = error.what();
   }
   set_reached(step.reached);

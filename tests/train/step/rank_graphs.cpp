@@ -1,9 +1,13 @@
 // Steps of ranks with a GPU each, captured and compared with eager ones. Needs several GPUs with
-// peer access, which run the ranks in one launch each.
+// peer access, which run the ranks in one launch each, or fake_nccl.h.
 #include <doctest/doctest.h>
 
-#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
 
+#include "../../device.h"
+#include "../../message.h"
 #include "../words.h"
 #include "graph_steps.h"
 #include "ringlet/autograd/node.h"
@@ -16,21 +20,29 @@ using namespace ringlet::train;
 
 namespace {
 
-bool has_gpus() {
+const comm::GroupOptions kInKernel{.algorithm = comm::Algorithm::in_kernel_direct};
+const comm::GroupOptions kNccl{.transport = comm::TransportKind::nccl};
+
+/// Ranks of it capture their steps here: over NCCL, or with collectives of one launch.
+std::optional<comm::GroupOptions> captured_group() {
+  if (has_fake_nccl) return kNccl;
   if (has_backend(DeviceType::cuda)) {
     DeviceBackend& gpus = backend(DeviceType::cuda);
     const std::vector<Device> two{{DeviceType::cuda, 0}, {DeviceType::cuda, 1}};
     if (gpus.device_count() > 1 && why_no_graphs(two[0]).empty() && gpus.make_ranks(two, 1))
-      return true;
+      return kInKernel;
   }
   MESSAGE("skipped: needs several GPUs with peer access");
-  return false;
+  return std::nullopt;
 }
 
-const comm::GroupOptions kInKernel{.algorithm = comm::Algorithm::in_kernel_direct};
+bool has_nccl() {
+  if (!has_fake_nccl) MESSAGE("skipped: only a device of delayed_device.h can tell");
+  return has_fake_nccl;
+}
 
 void launch_ranks(int ranks, const std::function<void(const comm::Group&)>& body,
-                  const comm::GroupOptions& options = kInKernel) {
+                  const comm::GroupOptions& options) {
   comm::launch(body, ranks, {.ranks = comm::Ranks::threads, .group = options});
 }
 
@@ -118,7 +130,8 @@ models::PackedBatch batch_of(int rank, int step, int length) {
 }  // namespace
 
 TEST_CASE("captured steps of ranks have the bits of eager ones, and of one device") {
-  if (!has_gpus()) return;
+  const auto options = captured_group();
+  if (!options) return;
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1})
     for (const int ranks : {2, 4}) {
       const DType dtype = strategy == Strategy::ddp ? DType::bf16 : DType::f32;
@@ -126,9 +139,9 @@ TEST_CASE("captured steps of ranks have the bits of eager ones, and of one devic
       CAPTURE(strategy);
       CAPTURE(ranks);
       TrainingArguments arguments{.dtype = dtype, .strategy = strategy};
-      const auto captured = train_ranks(ranks, arguments, kInKernel);
+      const auto captured = train_ranks(ranks, arguments, *options);
       arguments.step_graphs = StepGraphMode::off;
-      const auto eager = train_ranks(ranks, arguments, kInKernel);
+      const auto eager = train_ranks(ranks, arguments, *options);
       arguments.logical_ranks = ranks;
       const auto one = train_ranks(1, arguments, {.algorithm = comm::Algorithm::direct});
       for (std::size_t rank = 0; rank < captured.size(); ++rank) {
@@ -145,14 +158,15 @@ TEST_CASE("captured steps of ranks have the bits of eager ones, and of one devic
 }
 
 TEST_CASE("ranks with different shapes replay graphs that were captured in different steps") {
-  if (!has_gpus()) return;
+  const auto options = captured_group();
+  if (!options) return;
   // By rank and step. A step with a shape that is new on some rank runs eagerly on both.
   const std::vector<std::vector<int>> lengths{{0, 1, 0, 1, 1, 0, 2, 2, 0, 1},
                                               {0, 0, 1, 1, 0, 1, 1, 0, 0, 1}};
   const std::vector<bool> replays{false, false, false, true, true, true, false, true, true, true};
   std::vector<std::vector<float>> eager(2);
-  for (const StepGraphMode mode : {StepGraphMode::off, StepGraphMode::automatic})
-    launch_ranks(2, [&](const comm::Group& group) {
+  for (const StepGraphMode mode : {StepGraphMode::off, StepGraphMode::automatic}) {
+    const auto body = [&](const comm::Group& group) {
       RankSteps steps(group, mode);
       const auto rank = static_cast<std::size_t>(group.rank());
       for (std::size_t i = 0; i < replays.size(); ++i) {
@@ -168,14 +182,17 @@ TEST_CASE("ranks with different shapes replay graphs that were captured in diffe
       const std::vector<float> values = parameter_values(steps.loss);
       if (mode == StepGraphMode::off) eager[rank] = values;
       CHECK(values == eager[rank]);
-    });
+    };
+    launch_ranks(2, body, *options);
+  }
 }
 
 TEST_CASE("gradients after a replay are sums, to which a later backward adds") {
-  if (!has_gpus()) return;
+  const auto options = captured_group();
+  if (!options) return;
   std::vector<float> expected;
-  for (const StepGraphMode mode : {StepGraphMode::off, StepGraphMode::automatic})
-    launch_ranks(2, [&](const comm::Group& group) {
+  for (const StepGraphMode mode : {StepGraphMode::off, StepGraphMode::automatic}) {
+    const auto body = [&](const comm::Group& group) {
       RankSteps steps(group, mode);
       const models::PackedBatch batch = batch_of(group.rank(), 0, 0);
       for (int i = 0; i < 4; ++i) steps.step(batch);
@@ -188,12 +205,15 @@ TEST_CASE("gradients after a replay are sums, to which a later backward adds") {
       if (mode == StepGraphMode::off && group.rank() == 0) expected = values;
       group.barrier();
       CHECK(values == expected);
-    });
+    };
+    launch_ranks(2, body, *options);
+  }
 }
 
 TEST_CASE("once a rank cannot capture, none does, and training goes on") {
-  if (!has_gpus()) return;
-  launch_ranks(2, [](const comm::Group& group) {
+  const auto options = captured_group();
+  if (!options) return;
+  const auto body = [](const comm::Group& group) {
     RankSteps steps(group);
     const auto reads = [&](const models::PackedBatch& on_device) {
       const Variable value = steps.loss(on_device);
@@ -207,12 +227,36 @@ TEST_CASE("once a rank cannot capture, none does, and training goes on") {
     CHECK(steps.notes.size() == 1);
     if (group.rank() == 0)
       CHECK(steps.notes.at(0).starts_with("steps are not captured as graphs: rank 1: "));
-  });
+  };
+  launch_ranks(2, body, *options);
+}
+
+TEST_CASE("over nccl a rank that leaves its capture before a collective ends all ranks") {
+  if (!has_nccl()) return;
+  std::string reason;
+  const auto body = [&](const comm::Group& group) {
+    RankSteps steps(group);
+    const auto fails = [&](const models::PackedBatch& on_device) {
+      if (group.rank() == 1 && is_capturing()) fail("not in a capture");
+      return work_of(steps.loss)(on_device);
+    };
+    try {
+      for (int i = 0; i < 3; ++i) steps.step(batch_of(group.rank(), i, 0), fails);
+    } catch (const Error& error) {
+      if (group.rank() == 1) reason = error.what();
+      CHECK(steps.notes.size() == static_cast<std::size_t>(group.rank()));
+      throw;
+    }
+  };
+  const std::string message = message_of([&] { launch_ranks(2, body, kNccl); });
+  CHECK_MESSAGE(message.find(" called ") != message.npos, message);
+  CHECK_MESSAGE(reason.ends_with("; rank 1 captures no steps: not in a capture"), reason);
 }
 
 TEST_CASE("a capture that fails within backward leaves ZeRO-1 as it was") {
-  if (!has_gpus()) return;
-  launch_ranks(2, [](const comm::Group& group) {
+  const auto options = captured_group();
+  if (!options) return;
+  const auto body = [](const comm::Group& group) {
     const Device device{DeviceType::cuda, group.rank()};
     models::SoftmaxLoss loss(encoder_on(device), 3);
     const ShardedDataParallel zero1(loss, group);
@@ -241,68 +285,92 @@ TEST_CASE("a capture that fails within backward leaves ZeRO-1 as it was") {
     CHECK(graphs.captured() == 0);
     CHECK(note.find("not in a capture") != note.npos);
     CHECK(losses == std::vector(3, losses[0]));  // at a rate of 0
-  });
+  };
+  launch_ranks(2, body, *options);
 }
 
 TEST_CASE("ranks that cannot be captured say why") {
-  if (!has_gpus()) return;
-  const auto note = [](comm::Algorithm algorithm, bool share,
-                       const DistributedDataParallelOptions& options = {}) {
+  const auto options = captured_group();
+  if (!options) return;
+  const auto note = [](const comm::GroupOptions& of_group, bool share,
+                       const DistributedDataParallelOptions& of_ddp = {}) {
     std::string found;
-    launch_ranks(2,
-                 [&](const comm::Group& group) {
-                   const Device device{DeviceType::cuda, share ? 0 : group.rank()};
-                   models::SoftmaxLoss loss(encoder_on(device), 3);
-                   const DistributedDataParallel ddp(loss, group, options);
-                   AdamW optimizer(loss, GraphSteps::still());
-                   StepGraphs graphs(loss, optimizer, device,
-                                     {.on_note = [&](const std::string& line) {
-                                       if (group.rank() == 0) found = line;
-                                     }});
-                   for (int i = 0; i < 2; ++i) {
-                     graphs.run(batch_of(group.rank(), i, 0), work_of(loss));
-                     optimizer.finish_step();
-                     optimizer.zero_grad();
-                   }
-                   CHECK(graphs.captured() == 0);
-                 },
-                 {.algorithm = algorithm});
+    const auto body = [&](const comm::Group& group) {
+      const Device device{DeviceType::cuda, share ? 0 : group.rank()};
+      models::SoftmaxLoss loss(encoder_on(device), 3);
+      const DistributedDataParallel ddp(loss, group, of_ddp);
+      AdamW optimizer(loss, GraphSteps::still());
+      StepGraphs graphs(loss, optimizer, device, {.on_note = [&](const std::string& line) {
+                          if (group.rank() == 0) found = line;
+                        }});
+      for (int i = 0; i < 2; ++i) {
+        graphs.run(batch_of(group.rank(), i, 0), work_of(loss));
+        optimizer.finish_step();
+        optimizer.zero_grad();
+      }
+      CHECK(graphs.captured() == 0);
+    };
+    launch_ranks(2, body, of_group);
     return found;
   };
-  using comm::Algorithm;
-  CHECK(note(Algorithm::direct, false) ==
-        "steps are not captured as graphs: of several ranks only algorithm in-kernel-direct is "
-        "captured");
-  CHECK(note(Algorithm::in_kernel_direct, true) ==
-        "steps are not captured as graphs: ranks share a GPU");
+  CHECK(note({.algorithm = comm::Algorithm::direct}, false) ==
+        "steps are not captured as graphs: of several ranks only NCCL and algorithm "
+        "in-kernel-direct are captured");
+  CHECK(note(*options, true) == "steps are not captured as graphs: ranks share a GPU");
   const auto hook = [](const comm::Group& group, const GradientBucket& bucket) {
     return std::function<void()>([work = group.all_reduce(bucket.gradients)] { work.wait(); });
   };
-  CHECK(note(Algorithm::in_kernel_direct, false, {.communication_hook = hook}) ==
+  CHECK(note(*options, false, {.communication_hook = hook}) ==
         "steps are not captured as graphs: a communication hook runs on the host");
 }
 
-TEST_CASE("a rank that fails in a replayed step ends all ranks with the cause") {
-  if (!has_gpus()) return;
-  struct Fails final : ReplayObserver {
-    void begin_replay() override {
-      if (++replays == 2) fail("rank 1's own error");
-    }
-    void end_replay() override {}
-    int replays = 0;
+namespace {
+
+/// Calls `second` before the second replay.
+struct BeforeSecond final : ReplayObserver {
+  explicit BeforeSecond(std::function<void()> call) : second(std::move(call)) {}
+  void begin_replay() override {
+    if (++replays == 2) second();
+  }
+  void end_replay() override {}
+  std::function<void()> second;
+  int replays = 0;
+};
+
+/// The error that ends two ranks, of which rank 1 calls `second` before its second replay.
+std::string end_of_ranks(const comm::GroupOptions& options,
+                         const std::function<void(const comm::Group&)>& second) {
+  const auto body = [&](const comm::Group& group) {
+    RankSteps steps(group);
+    const auto observed = [&](const models::PackedBatch& on_device) {
+      if (group.rank() == 1 && is_capturing())
+        observe_replays(std::make_shared<BeforeSecond>([&] { second(group); }));
+      return work_of(steps.loss)(on_device);
+    };
+    for (int i = 0; i < 6; ++i) steps.step(batch_of(group.rank(), i, 0), observed);
   };
+  return message_of([&] { launch_ranks(2, body, options); });
+}
+
+}  // namespace
+
+TEST_CASE("a rank that fails in a replayed step ends all ranks with the cause") {
+  const auto options = captured_group();
+  if (!options) return;
   const auto start = std::chrono::steady_clock::now();
-  CHECK_THROWS_WITH_AS(launch_ranks(2,
-                                    [](const comm::Group& group) {
-                                      RankSteps steps(group);
-                                      const auto fails = [&](const models::PackedBatch& on_device) {
-                                        if (group.rank() == 1 && is_capturing())
-                                          observe_replays(std::make_shared<Fails>());
-                                        return work_of(steps.loss)(on_device);
-                                      };
-                                      for (int i = 0; i < 6; ++i)
-                                        steps.step(batch_of(group.rank(), i, 0), fails);
-                                    }),
-                       "rank 1: rank 1's own error", Error);
+  CHECK(end_of_ranks(*options, [](const comm::Group&) { fail("rank 1's own error"); }) ==
+        "rank 1: rank 1's own error");
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+}
+
+TEST_CASE("over nccl a step's replay waits for a rank until the group's timeout") {
+  if (!has_nccl()) return;
+  comm::GroupOptions options = kNccl;
+  options.timeout = std::chrono::seconds(3);
+  const std::string message = end_of_ranks(options, [](const comm::Group& group) {
+    while (!group.store().raised()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  CHECK_MESSAGE(message.starts_with("[graph] replay 2, of [all_reduce] collective "), message);
+  const std::string wait = "rank 0 waited 3 s for cuda:0 to end it; ranks present: 0; missing: 1";
+  CHECK_MESSAGE(message.find(wait) != message.npos, message);
 }
