@@ -107,8 +107,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
          "draw the last step as FILE.svg")
       .excludes = {"--trace", "--profile"};
   app.add("--step-graphs", o.step_graphs, train::kStepGraphModes,
-          "auto or off: whether a GPU's steps are captured and replayed; those of a profile, of a "
-          "timeline and of several devices are not");
+          "auto or off: whether a GPU's steps are captured and replayed; none of a profile or a "
+          "timeline is");
   app.add("--idle-steps", o.idle_steps, Range{0, 1000},
           "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
           "it idles; 0: none");

@@ -137,6 +137,12 @@ class Predicted(unittest.TestCase):
         cpu.network = gpu.network
         self.assertLess(gpu.step("ddp", 2).exposed, cpu.step("ddp", 2).exposed)
 
+    def test_a_replayed_step_of_ranks_has_its_collectives_in_compute(self):
+        eager = row("ddp", 2, ALONE, 30)
+        measured, graph = (of("ddp", report(NONE, made))[2] for made in (eager, replayed(eager)))
+        self.assertEqual(sorted(graph), ["compute", "data"])
+        self.near(sum(graph.values()), sum(measured.values()))
+
     def test_bytes_that_the_columns_of_a_pair_send_separately_are_predicted_separately(self):
         apart = report(NONE, forwards_per_step="one per column")
         self.assertEqual(machine(apart).device.forwards, 2)
