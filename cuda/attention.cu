@@ -35,10 +35,10 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
   const int block = static_cast<int>(blockIdx.x);
   const int place = block - (grid.blocks_first ? 0 : grid.warp_blocks);
   if (place >= 0 && place < grid.blocks) {
-    const int sentence = long_sentence_of(args.shape, place, grid.of_blocks);
-    if (sentence < 0) return;
-    const AttentionItem item =
-        attention_item(args.shape, static_cast<int>(blockIdx.y), place, sentence, grid.of_blocks);
+    const SlotSentence sentence = long_sentence_of(args.shape, place, grid.of_blocks);
+    if (sentence.index < 0) return;
+    const AttentionItem item = attention_item<kBlockRows>(args.shape, static_cast<int>(blockIdx.y),
+                                                          place, sentence, grid.of_blocks.rule);
     if (item.rows == 0 || is_for_warp(item)) return;
     if (threadIdx.x == 0) memory.block.item = item;
     __syncthreads();
@@ -48,16 +48,16 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
     if (own.item.rows > 0 && is_for_warp(own.item))
       attention_forward_tile<kHead>(lane, args, own.item, own.bias);
   };
-  with_item(args.shape, memory.warps, by_warp, grid.of_warps,
+  with_item(args.shape, grid.of_warps, memory.warps, by_warp,
             block - (grid.blocks_first ? grid.blocks : 0));
 }
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
-    forward_rows(const AttentionArgs args, const BadInputReport report) {
+    forward_rows(const AttentionArgs args, const Slots slots, const BadInputReport report) {
   check_sentence(args.shape, report);
   __shared__ BiasMemory<compute_t<T>> memory[kWarps];
-  with_item(args.shape, memory, [&](int lane, auto& own) {
+  with_item(args.shape, slots, memory, [&](int lane, auto& own) {
     if (own.item.rows > 0) attention_forward_rows<T>(lane, args, own.item, own.bias);
   });
 }
@@ -74,8 +74,9 @@ void attention(const AttentionArgs& args, Device device) {
                   grid, BadInputReport(device));
   }
   dispatch_floating("attention", shape.dtype, [&]<class T>() {
-    launch("attention", device, forward_rows<T>, attention_grid(shape, kWarps), kWarps * kLanes, 0,
-           args, BadInputReport(device));
+    const Slots slots = slots_of(shape);
+    launch("attention", device, forward_rows<T>, attention_grid(shape, slots, kWarps),
+           kWarps * kLanes, 0, args, slots, BadInputReport(device));
   });
 }
 

@@ -15,21 +15,19 @@ template <int kHead>
 constexpr int kTileBlocks = kHead == 32 ? 4 : 3;
 
 /// The slot of this warp, counted over all heads.
-__device__ __forceinline__ std::int64_t slot_of_warp(const AttentionShape& shape) {
-  return std::int64_t{blockIdx.y} * attention_slots(shape) + blockIdx.x * kWarps +
-         threadIdx.x / kLanes;
+__device__ __forceinline__ std::int64_t slot_of_warp(const Slots& slots) {
+  return std::int64_t{blockIdx.y} * slots.count + (blockIdx.x * kWarps + threadIdx.x / kLanes);
 }
 
 // Half of the blocks have keys, which take longer and so come first; the others have queries.
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, kTileBlocks<kHead>)
-    backward_tiles(const AttentionBackwardArgs args, const AttentionWork work,
-                   const SlotRule rule) {
+    backward_tiles(const AttentionBackwardArgs args, const AttentionWork work, const Slots slots) {
   __shared__ BackwardMemory<float> memory[kWarps];
   const auto body = [&](int lane, auto& own) {
     if (own.item.rows == 0) {
-      if (blockIdx.z == 1 && rule.shift == kEveryTile.shift)
-        skip_query_pass<float>(lane, work, slot_of_warp(args.shape));
+      if (blockIdx.z == 1 && slots.rule.shift == kEveryTile.shift)
+        skip_query_pass<float>(lane, work, slot_of_warp(slots));
     } else if (is_for_warp(own.item)) {
       if (blockIdx.z == 0)
         attention_key_pass<kHead>(lane, args, own.item, own);
@@ -37,26 +35,26 @@ __global__ void __launch_bounds__(kWarps* kLanes, kTileBlocks<kHead>)
         attention_query_pass<kHead>(lane, args, work, own.item, own);
     }
   };
-  with_item(args.shape, memory, body, rule);
+  with_item(args.shape, slots, memory, body);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
-    query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
+    query_rows(const AttentionBackwardArgs args, const AttentionWork work, const Slots slots) {
   __shared__ BackwardMemory<compute_t<T>> memory[kWarps];
-  with_item(args.shape, memory, [&](int lane, auto& own) {
+  with_item(args.shape, slots, memory, [&](int lane, auto& own) {
     if (own.item.rows > 0)
       attention_query_rows<T>(lane, args, work, own.item, own);
     else
-      skip_query_pass<compute_t<T>>(lane, work, slot_of_warp(args.shape));
+      skip_query_pass<compute_t<T>>(lane, work, slot_of_warp(slots));
   });
 }
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
-    key_rows(const AttentionBackwardArgs args, const AttentionWork work) {
+    key_rows(const AttentionBackwardArgs args, const AttentionWork work, const Slots slots) {
   __shared__ BiasMemory<compute_t<T>> memory[kWarps];
-  with_item(args.shape, memory, [&](int lane, auto& own) {
+  with_item(args.shape, slots, memory, [&](int lane, auto& own) {
     if (own.item.rows > 0) attention_key_rows<T>(lane, args, work, own.item, own.bias);
   });
 }
@@ -87,15 +85,18 @@ void run_rows(const AttentionBackwardArgs& args, AttentionWork work, Device devi
   const Workspace means(
       device, static_cast<std::size_t>(shape.heads * shape.tokens) * sizeof(compute_t<T>));
   work.means = means.data();
-  const dim3 grid = attention_grid(shape, kWarps);
-  launch("attention_backward queries", device, query_rows<T>, grid, kWarps * kLanes, 0, args, work);
-  launch("attention_backward keys", device, key_rows<T>, grid, kWarps * kLanes, 0, args, work);
+  const Slots slots = slots_of(shape);
+  const dim3 grid = attention_grid(shape, slots, kWarps);
+  launch("attention_backward queries", device, query_rows<T>, grid, kWarps * kLanes, 0, args, work,
+         slots);
+  launch("attention_backward keys", device, key_rows<T>, grid, kWarps * kLanes, 0, args, work,
+         slots);
 }
 
 void run_tiles(const AttentionBackwardArgs& args, const AttentionWork& work, std::size_t nbytes,
                Device device) {
   const MixedGrid mixed = mixed_grid(args.shape, kWarps);
-  if (work.buckets && mixed.of_warps.shift != kEveryTile.shift) {
+  if (work.buckets && mixed.of_warps.rule.shift != kEveryTile.shift) {
     // No warp writes the slots without a tile.
     const DeviceGuard guard(device);
     RINGLET_CUDA(cudaMemsetAsync(work.buckets, 0, nbytes, current_stream(device)));

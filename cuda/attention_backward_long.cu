@@ -16,13 +16,13 @@ inline constexpr unsigned kLongBytes = kDistances * sizeof(float) +
 // Three blocks to a multiprocessor: 12 warps of 168 registers.
 template <int kHead>
 __global__ void __launch_bounds__(kTileThreads, 3)
-    long_tiles(const AttentionBackwardArgs args, const AttentionWork work, const SlotRule rule) {
+    long_tiles(const AttentionBackwardArgs args, const AttentionWork work, const Slots slots) {
   extern __shared__ __align__(128) char shared[];
   const int lane = lane_of_thread(), slot = static_cast<int>(blockIdx.x / 2);
-  const int sentence = long_sentence_of(args.shape, slot, rule);
-  if (sentence < 0) return;
-  const AttentionItem tile =
-      attention_item(args.shape, static_cast<int>(blockIdx.y), slot, sentence, rule);
+  const SlotSentence sentence = long_sentence_of(args.shape, slot, slots);
+  if (sentence.index < 0) return;
+  const AttentionItem tile = attention_item<kBlockRows>(args.shape, static_cast<int>(blockIdx.y),
+                                                        slot, sentence, slots.rule);
   if (tile.rows == 0 || is_for_warp(tile)) return;
   float* const bias = reinterpret_cast<float*>(shared);
   const LongBackward block{

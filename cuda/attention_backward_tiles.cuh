@@ -116,8 +116,7 @@ __device__ __forceinline__ void attention_query_pass(int lane, const AttentionBa
                                                      BackwardMemory<float>& memory) {
   using Lane = QueryPassLane<kHead>;
   const AttentionShape& shape = args.shape;
-  // A warp's queries and their keys are the first kBlockRows: no distance is clamped.
-  const DistanceRange range{-item.begin - 15, ((item.attended - 1) & ~15) - item.begin + 15};
+  const DistanceRange range = distances_of_queries<kTileRows>(item);
   const HeadRows keys =
       rows_of_part<kHead>(shape, item, 1, item.attended, column_across<kHead>(lane));
   Lane s{};
@@ -160,7 +159,7 @@ struct KeyPassLane {
   float score[2][4];                       // later P after dropout
   float grad_p[2][4];                      // later the gradient of the scores
   float grad_key[kHead / 8][4], grad_value[kHead / 8][4];
-  std::uint32_t kept;
+  KeptKeys kept;
 };
 
 /// Loads the tile's keys (part 1) or values (part 2).
@@ -193,11 +192,11 @@ __device__ __forceinline__ void load_queries_of_keys(int lane, Lane& s,
     s.grad[n] = load_along<kHead>(grads.row(row));
     s.out[n] = load_along<kHead>(outs.row(row));
   }
+  s.kept = {{~0u, ~0u}};
   if (shape.dropout.threshold) s.kept = kept_of_keys(shape, item, query, lane);
   if (lane < kTileRows)
     sums.lse[lane] =
         query + lane < item.length ? *address_of(lse, query + lane, sizeof(float)) * kLog2E : 0;
-  s.kept = shape.dropout.threshold ? kept_of_lane(s.kept, lane) : ~0u;
 }
 
 /// Scores become P after dropout, grad P becomes the gradient of the scores.
@@ -215,7 +214,7 @@ __device__ __forceinline__ void key_pass_weights(const AttentionItem& item,
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int n = i / 4, r = i % 4 / 2, column = 2 * n + i % 2;
-    const bool real = column < columns, kept = s.kept & 1u << (8 * column + r);
+    const bool real = column < columns, kept = s.kept.at(column, r);
     float& score = s.score[n][i % 4];
     float& grad = s.grad_p[n][i % 4];
     const float x = ::fma(score, scale, bias[r - column]), scaled = grad * share;

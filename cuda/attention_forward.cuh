@@ -31,7 +31,7 @@ __device__ __forceinline__ void finish_scores(float (&score)[4][4], const Attent
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
     const int first = key + n / 2 * 16;
-    const float* own = bias + kMiddle + tile_distance(first, item.begin) + 4 * t - g;
+    const float* own = bias + kMiddle + first - item.begin + 4 * t - g;
     const int columns = item.attended - first - 4 * t;  // of the lane's four
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -101,7 +101,7 @@ __device__ __forceinline__ void attention_forward_tile(int lane, const Attention
       rows_of_part<kHead>(shape, item, 2, item.attended, column_across<kHead>(lane));
   Lane s{};
   load_queries<kHead>(lane, s, shape, item);
-  fill_bias(lane, bias, shape, item.head, distances_of_queries(item), kLog2E);
+  fill_bias(lane, bias, shape, item.head, distances_of_queries<kKeySpan>(item), kLog2E);
   s.top[0] = s.top[1] = -std::numeric_limits<float>::infinity();
   for (int key = 0; key < item.attended; key += kKeySpan) {
 #pragma unroll

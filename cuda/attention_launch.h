@@ -28,8 +28,8 @@ inline dim3 checked_grid(const AttentionShape& shape, std::int64_t blocks) {
   return dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(shape.heads));
 }
 /// As many warps as there can be tiles; y is the head.
-inline dim3 attention_grid(const AttentionShape& shape, int warps) {
-  return checked_grid(shape, (attention_slots(shape) + warps - 1) / warps);
+inline dim3 attention_grid(const AttentionShape& shape, const Slots& slots, int warps) {
+  return checked_grid(shape, (slots.count + warps - 1) / warps);
 }
 
 /// Whether the tensor-core kernels can run; `pointers` are all addresses of 16-byte accesses.
@@ -47,47 +47,67 @@ struct BiasMemory {
   S bias[kDistances];
 };
 
-/// The sentence that `slot` belongs to; the lanes of a warp search together.
-__device__ __forceinline__ int sentence_of(const AttentionShape& shape, int slot, int lane,
-                                           SlotRule rule = kEveryTile) {
+/// The index of the sentence that `slot` belongs to; the lanes of a warp search together.
+__device__ __forceinline__ int index_of_sentence(const AttentionShape& shape, int slot, int lane,
+                                                 SlotRule rule) {
   const int sentences = static_cast<int>(shape.sentences);
   int first = 0;
   for (unsigned count = static_cast<unsigned>(sentences); count > 1;) {  // from `first` on
     count = (count + kLanes - 1) / kLanes;
     const int own = first + static_cast<int>(count) * lane;
-    const bool begun = own < sentences && first_slot(shape, own, rule) <= slot;
+    const bool begun = own < sentences && first_slot(shape.cu_seqlens[own], own, rule) <= slot;
     // Sentences that fall are an error that the forward reports, and stay in bounds here.
     first += static_cast<int>(count) * __popc(__ballot_sync(kAllLanes, begun) >> 1);
   }
   return first;
 }
 
-/// The same for a block and its slot; -1 where the sentence has no rows for blocks. All threads
-/// call.
-__device__ __forceinline__ int long_sentence_of(const AttentionShape& shape, int slot,
-                                                SlotRule rule) {
-  __shared__ int found;
+/// The sentence that `slot` belongs to, for all lanes of a warp together. It is mostly one of the
+/// 32 around the one that the slot would have if all sentences had as many.
+__device__ __forceinline__ SlotSentence sentence_of(const AttentionShape& shape, int slot, int lane,
+                                                    const Slots& slots) {
+  const int even = static_cast<int>(__umulhi(64 * static_cast<unsigned>(slot), slots.density));
+  const int first = even > kLanes / 2 ? even - kLanes / 2 : 0;
+  // The last element of cu_seqlens is the end of the last sentence, and its slot is beyond all.
+  const int sentences = static_cast<int>(shape.sentences);
+  const int own = first + lane < sentences ? first + lane : sentences;
+  const std::int32_t token = *address_of(shape.cu_seqlens, own, sizeof(std::int32_t));
+  const bool begun = first_slot(token, own, slots.rule) <= slot;
+  const int last = __popc(__ballot_sync(kAllLanes, begun)) - 1;
+  if (static_cast<unsigned>(last) < kLanes - 1)
+    return {first + last, __shfl_sync(kAllLanes, token, last),
+            __shfl_sync(kAllLanes, token, last + 1)};
+  const int found = index_of_sentence(shape, slot, lane, slots.rule);
+  return {found, shape.cu_seqlens[found], shape.cu_seqlens[found + 1]};
+}
+
+/// The same for a block and its slot; index -1 where the sentence has no rows for blocks. All
+/// threads call.
+__device__ __forceinline__ SlotSentence long_sentence_of(const AttentionShape& shape, int slot,
+                                                         const Slots& slots) {
+  __shared__ SlotSentence found;
   if (threadIdx.x < kLanes) {
-    const int lane = lane_of_thread(), sentence = sentence_of(shape, slot, lane, rule);
-    const std::int32_t* const ends = shape.cu_seqlens + sentence;
-    if (lane == 0) found = ends[1] - ends[0] > kBlockRows ? sentence : -1;
+    const int lane = lane_of_thread();
+    SlotSentence sentence = sentence_of(shape, slot, lane, slots);
+    if (sentence.end - sentence.begin <= kBlockRows) sentence.index = -1;
+    if (lane == 0) found = sentence;
   }
   __syncthreads();
   return found;
 }
 
 /// Calls body(lane, its memory with the item) unless the warp is beyond the last item. The lanes of
-/// a warp stay together; blocks have no barrier. `block`: counted from the first with `rule`.
+/// a warp stay together; blocks have no barrier. `block`: counted from the first with these slots.
 template <class Memory, int kWarps, class Body>
-__device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&memory)[kWarps],
-                                          Body body, SlotRule rule = kEveryTile,
+__device__ __forceinline__ void with_item(const AttentionShape& shape, const Slots& slots,
+                                          Memory (&memory)[kWarps], Body body,
                                           int block = static_cast<int>(blockIdx.x)) {
   const int number = static_cast<int>(threadIdx.x / kLanes);
   const int slot = block * kWarps + number;
-  if (slot >= attention_slots(shape, rule)) return;
+  if (slot >= slots.count) return;
   const int lane = lane_of_thread();
   const AttentionItem item = attention_item(shape, static_cast<int>(blockIdx.y), slot,
-                                            sentence_of(shape, slot, lane, rule), rule);
+                                            sentence_of(shape, slot, lane, slots), slots.rule);
   if (lane == 0) memory[number].item = item;
   __syncwarp();
   body(lane, memory[number]);

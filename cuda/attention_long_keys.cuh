@@ -64,15 +64,15 @@ __device__ __forceinline__ void weigh_keys(const LongBackward& block, const Atte
     for (int i = 0; i < 8; ++i)
       if (query + 4 * t + i / 4 * 2 + i % 2 >= keys.length) score[i / 4][i % 4] = 0;
   }
-  const std::uint32_t kept =
-      shape.dropout.threshold ? kept_of_lane(kept_of_keys(shape, keys, query, lane), lane) : ~0u;
+  KeptKeys kept{{~0u, ~0u}};
+  if (shape.dropout.threshold) kept = kept_of_keys(shape, keys, query, lane);
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
     const float4 both = *reinterpret_cast<const float4*>(sums + 4 * t + 2 * n);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float p = score[n][i], mean = i % 2 ? both.w : both.y;
-      const bool keeps = kept & 1u << (8 * (2 * n + i % 2) + i / 2);
+      const bool keeps = kept.at(2 * n + i % 2, i / 2);
       score[n][i] = keeps ? p : 0;
       grad[n][i] = p * (keeps ? fmaf(grad[n][i], keys.kept, -mean) : -mean);
     }

@@ -58,8 +58,7 @@ __device__ __forceinline__ void weigh_queries(const LongBackward& block,
     }
   }
   PhiloxBlock words{};
-  if (shape.dropout.threshold)
-    words = weight_words(shape, queries, queries.begin + lane / 4, key + 4 * t);
+  if (shape.dropout.threshold) words = words_of_queries(shape, queries, key, lane);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int n = i / 4, e = i % 2, r = i % 4 / 2;

@@ -18,22 +18,37 @@ inline constexpr int kTileThreads = kBlockTiles * kLanes;  // of that block
 
 /// The slots of sentences: one for each 2^shift tokens before it, and `each` for each sentence.
 struct SlotRule {
-  int tiles;  // of 16 rows to a slot
   int shift, each;
 };
-/// A sentence has one slot more than whole tiles, which is enough for any length and any first
-/// token.
-inline constexpr SlotRule kEveryTile{1, 4, 1};
+/// Slots of 16 rows. A sentence has one slot more than whole tiles, which is enough for any length
+/// and any first token.
+inline constexpr SlotRule kEveryTile{4, 1};
 
-/// The first slot of sentence `s`.
-RINGLET_HOST_DEVICE int first_slot(const AttentionShape& shape, int s, SlotRule rule = kEveryTile) {
-  return (shape.cu_seqlens[s] >> rule.shift) + s * rule.each;
+/// The first slot of sentence `s`, which begins at `token`.
+RINGLET_HOST_DEVICE int first_slot(int token, int s, SlotRule rule = kEveryTile) {
+  return (token >> rule.shift) + s * rule.each;
 }
 /// Slots of a head; heads times as many warps or blocks. Launches refuse more than 32 bits hold.
 RINGLET_HOST_DEVICE int attention_slots(const AttentionShape& shape, SlotRule rule = kEveryTile) {
-  return (static_cast<int>(shape.tokens) >> rule.shift) +
-         static_cast<int>(shape.sentences) * rule.each;
+  return first_slot(static_cast<int>(shape.tokens), static_cast<int>(shape.sentences), rule);
 }
+/// The slots of a launch.
+struct Slots {
+  SlotRule rule;
+  int count;              // of a head
+  std::uint32_t density;  // sentences to 2^26 slots: the search for a slot's sentence starts there
+};
+inline Slots slots_of(const AttentionShape& shape, SlotRule rule = kEveryTile) {
+  const int count = attention_slots(shape, rule);
+  const std::uint64_t density =
+      count > 0 ? (static_cast<std::uint64_t>(shape.sentences) << 26) / static_cast<unsigned>(count)
+                : 0;
+  return {rule, count, static_cast<std::uint32_t>(density < 0xffffffff ? density : 0xffffffff)};
+}
+/// The sentence of a slot: its index, its first token, and the token after its last.
+struct SlotSentence {
+  int index, begin, end;
+};
 
 /// Elements from token to token in qkv and its gradient, and in a (T, heads d) tensor.
 RINGLET_HOST_DEVICE std::int64_t out_stride(const AttentionShape& shape) {
@@ -46,10 +61,11 @@ RINGLET_HOST_DEVICE std::int64_t qkv_stride(const AttentionShape& shape) {
 /// A tile of one head of one sentence.
 struct AttentionItem {
   int head, sentence;
+  int first;         // token of the sentence
   int length;        // of the sentence
   int attended;      // keys that are not padding
   int begin;         // the tile's first row, counted from the sentence's first token
-  int rows;          // 1 to those of the rule's tiles; 0: there is nothing to do
+  int rows;          // of the tile; 0: there is nothing to do
   std::uint32_t id;  // of the sentence
   PhiloxKey key;     // of dropout
   float scale;       // of the scores
@@ -72,37 +88,43 @@ RINGLET_HOST_DEVICE const T* part_of(const AttentionShape& shape, const Attentio
   return static_cast<const T*>(shape.qkv) + item.part(shape, which);
 }
 
-/// The item of a head's slot, which belongs to `sentence`. Only elements need 64 bits.
+/// The item of a head's slot of kRows rows in `sentence`. Only elements need 64 bits. Sentences
+/// beyond the tokens, which the forward reports, have no item.
+template <int kRows = kTileRows>
 RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, int head, int slot,
-                                                 int sentence, SlotRule rule = kEveryTile) {
+                                                 const SlotSentence& sentence,
+                                                 SlotRule rule = kEveryTile) {
   AttentionItem item{};
-  const int tile = slot - first_slot(shape, sentence, rule);
+  const int index = sentence.index;
   item.head = head;
-  item.sentence = sentence;
-  item.begin = tile * rule.tiles * kTileRows;
-  const int first = shape.cu_seqlens[sentence];
-  item.length = shape.cu_seqlens[sentence + 1] - first;
-  if (static_cast<unsigned>(item.begin) >= static_cast<unsigned>(item.length)) return item;
-  if (!bounds_of(shape).hold(sentence)) return item;
-  const int left = item.length - item.begin, most = rule.tiles * kTileRows;
-  item.rows = left < most ? left : most;
-  item.attended = shape.lengths ? shape.lengths[sentence] : item.length;
-  item.id =
-      static_cast<std::uint32_t>(shape.sentence_ids ? shape.sentence_ids[sentence] : sentence);
+  item.sentence = index;
+  item.first = sentence.begin;
+  item.begin = (slot - first_slot(item.first, index, rule)) * kRows;
+  item.length = sentence.end - item.first;
+  const auto length = static_cast<unsigned>(item.length);
+  if (static_cast<unsigned>(item.begin) >= length) return item;
+  item.attended = shape.lengths ? shape.lengths[index] : item.length;
+  const auto end = static_cast<unsigned>(sentence.end);
+  if (length > end || end > static_cast<unsigned>(shape.tokens) ||
+      static_cast<unsigned>(item.attended - 1) >= length)
+    return item;
+  const int left = item.length - item.begin;
+  item.rows = left < kRows ? left : kRows;
+  item.id = static_cast<std::uint32_t>(shape.sentence_ids ? shape.sentence_ids[index] : index);
   if (shape.dropout.threshold) item.key = key_of(shape.dropout);
   item.scale = static_cast<float>(shape.scale);
   item.kept = shape.dropout.threshold ? static_cast<float>(shape.dropout.scale) : 1;
   const int size = static_cast<int>(shape.head_size);
-  const std::int64_t token = std::int64_t{first} * (static_cast<int>(shape.heads) * size);
+  const std::int64_t token = std::int64_t{item.first} * (static_cast<int>(shape.heads) * size);
   item.out = token + head * size;
   item.query = item.out + 2 * token;
-  item.lse = std::int64_t{head} * static_cast<int>(shape.tokens) + first;
+  item.lse = std::int64_t{head} * static_cast<int>(shape.tokens) + item.first;
   return item;
 }
 /// The slot by kEveryTile of an item's first 16 rows, counted over all heads.
 RINGLET_HOST_DEVICE std::int64_t slot_of(const AttentionShape& shape, const AttentionItem& item) {
   return std::int64_t{item.head} * attention_slots(shape) +
-         (first_slot(shape, item.sentence) + (item.begin >> kEveryTile.shift));
+         (first_slot(item.first, item.sentence) + (item.begin >> kEveryTile.shift));
 }
 
 /// Warps take the first 64 rows of sentences with at most 64 keys, and blocks the other rows. So
@@ -112,19 +134,18 @@ RINGLET_HOST_DEVICE bool is_for_warp(const AttentionItem& item) {
 }
 /// A launch for both, of each head: blocks of `warps` tiles, and blocks of one tile of 64 rows.
 struct MixedGrid {
-  SlotRule of_warps, of_blocks;
+  Slots of_warps, of_blocks;
   int warp_blocks, blocks;
   bool blocks_first;  // the longer work first
 };
 inline MixedGrid mixed_grid(const AttentionShape& shape, int warps) {
   const bool is_long = shape.tokens >= kBlockRows * shape.sentences;  // on average
-  MixedGrid grid{kEveryTile, {kBlockTiles, 6, 1}, 0, 0, is_long};
   // A sentence that warps take has at most 4 tiles; one that blocks take has at least 65 tokens,
   // so that 32 tokens to a slot are enough.
-  if (is_long) grid.of_warps = {1, 31, kBlockTiles};
-  if (!is_long) grid.of_blocks = {kBlockTiles, 5, 0};
-  grid.warp_blocks = (attention_slots(shape, grid.of_warps) + warps - 1) / warps;
-  if (shape.tokens > kBlockRows) grid.blocks = attention_slots(shape, grid.of_blocks);
+  MixedGrid grid{slots_of(shape, is_long ? SlotRule{31, kBlockTiles} : kEveryTile),
+                 slots_of(shape, is_long ? SlotRule{6, 1} : SlotRule{5, 0}), 0, 0, is_long};
+  grid.warp_blocks = (grid.of_warps.count + warps - 1) / warps;
+  if (shape.tokens > kBlockRows) grid.blocks = grid.of_blocks.count;
   return grid;
 }
 
@@ -149,39 +170,32 @@ RINGLET_HOST_DEVICE int clamped(int x, int low, int high) {
 RINGLET_HOST_DEVICE int tile_distance(int key, int query) {
   return clamped(key - query, -kFar - 16, kFar + 16);
 }
-/// The distances that the tiles from the first to the last key and query read. The arguments are
-/// the tiles' first rows.
-RINGLET_HOST_DEVICE DistanceRange tile_distances(int first_key, int last_key, int first_query,
-                                                 int last_query) {
-  return {tile_distance(first_key, last_query) - 15, tile_distance(last_key, first_query) + 15};
-}
-/// For a tile of queries and all keys, 32 at a time.
+/// A warp's tile of queries reads these distances, with the sentence's keys kKeys at a time. All
+/// are among the first kBlockRows, so that no distance is clamped.
+template <int kKeys>
 RINGLET_HOST_DEVICE DistanceRange distances_of_queries(const AttentionItem& item) {
-  return tile_distances(0, ((item.attended - 1) & ~31) + 16, item.begin, item.begin);
+  return {-item.begin - 15, ((item.attended - 1) | (kKeys - 1)) - item.begin};
 }
-/// For a tile of keys and all queries, 16 at a time.
+/// A warp's tile of keys, and all queries, 16 at a time.
 RINGLET_HOST_DEVICE DistanceRange distances_of_keys(const AttentionItem& item) {
-  return tile_distances(item.begin, item.begin, 0, (item.length - 1) & ~15);
+  return {tile_distance(item.begin, (item.length - 1) & ~15) - 15, item.begin + 15};
 }
 /// For 32 consecutive distances: the lowest, clamped to an equivalent inside the table.
 RINGLET_HOST_DEVICE int row_distance(int lowest) { return clamped(lowest, -kFar - 31, kFar); }
 
-/// The first |distance| of a bucket of a side: from bucket 8 on 2^(bucket / 2 - 1), rounded up. The
-/// last bucket ends at kMiddle.
-RINGLET_HOST_DEVICE int first_of_bucket(int bucket) {
-  constexpr std::uint64_t kFirst = 0xa05b402e2017100c;  // 12, 16, 23, 32, 46, 64, 91, 160
-  static_assert(kFirst >> 56 == kMiddle + 1);
-  return bucket <= 8 ? bucket : static_cast<int>(kFirst >> (8 * bucket - 72) & 255);
-}
-
 /// The distances of a bucket inside `range`; low > high if it has none.
 RINGLET_HOST_DEVICE DistanceRange distances_of(int bucket, DistanceRange range) {
+  // The first |distance| of a side's buckets from 8 on: 2^(bucket / 2 - 1), rounded up.
+  constexpr std::uint64_t kFirst = 0x5b402e2017100c08;  // 8, 12, 16, 23, 32, 46, 64, 91
   const int of_side = bucket % (kRelativeBuckets / 2);
-  // Distance 0 belongs to the left side.
-  const int near = bucket == kRelativeBuckets / 2 ? 1 : first_of_bucket(of_side);
-  const int far = first_of_bucket(of_side + 1) - 1;
-  const bool left = bucket < kRelativeBuckets / 2;
-  const int low = left ? -far : near, high = left ? -near : far;
+  int near = of_side, far = of_side;
+  if (of_side >= 8) {
+    const auto first = static_cast<std::uint32_t>(kFirst >> (8 * of_side - 64));
+    near = static_cast<int>(first & 255);
+    far = static_cast<int>(((first >> 8) - 1) & 255);  // of the last bucket 255, beyond any range
+  }
+  const bool left = bucket < kRelativeBuckets / 2;  // distance 0, too
+  const int low = left ? -far : near > 0 ? near : 1, high = left ? -near : far;
   return {low < range.low ? range.low : low, high > range.high ? range.high : high};
 }
 

@@ -60,7 +60,8 @@ struct RowSource {
   }
   __device__ __forceinline__ bool kept(int query, int key) const {
     if (shape.dropout.threshold == 0) return true;
-    const PhiloxBlock block = weight_words(shape, item, query & ~8, key);
+    const PhiloxBlock block =
+        weight_words(shape, item, row_counter(query), static_cast<unsigned>(key) / 4);
     std::uint32_t word = block.word[0];
 #pragma unroll
     for (int i = 1; i < 4; ++i) word = key % 4 == i ? block.word[i] : word;

@@ -44,13 +44,20 @@ RINGLET_HOST_DEVICE std::uint32_t row_counter(int query) {
   const auto row = static_cast<std::uint32_t>(query);
   return (row / 16 * 8) | row % 8;
 }
-/// The words of queries `query` and `query` + 8, and of the group of four keys that contains `key`;
-/// query % 16 < 8.
+/// The words of queries with this counter and of keys 4 `group` to 4 `group` + 3.
 RINGLET_HOST_DEVICE PhiloxBlock weight_words(const AttentionShape& shape, const AttentionItem& item,
-                                             int query, int key) {
-  return philox<kWeightRounds>({{item.id, static_cast<std::uint32_t>(shape.first_head + item.head),
-                                 row_counter(query), static_cast<std::uint32_t>(key) / 4}},
-                               item.key);
+                                             std::uint32_t queries, std::uint32_t group) {
+  return philox<kWeightRounds>(
+      {{item.id, static_cast<std::uint32_t>(shape.first_head) + static_cast<unsigned>(item.head),
+        queries, group}},
+      item.key);
+}
+/// The same in a tile from `query` and `key` on, which are multiples of 16: queries `pair` and
+/// `pair` + 8, keys 4 `group` to 4 `group` + 3.
+RINGLET_HOST_DEVICE PhiloxBlock tile_words(const AttentionShape& shape, const AttentionItem& item,
+                                           int query, int key, unsigned pair, unsigned group) {
+  return weight_words(shape, item, static_cast<unsigned>(query) / 2 + pair,
+                      static_cast<unsigned>(key) / 4 + group);
 }
 /// The same for many keys of a query: the first three rounds, as far as no key is in them.
 struct WeightRow {
@@ -93,7 +100,7 @@ RINGLET_HOST_DEVICE bool keeps(std::uint32_t word, int r, const DropoutMask& dro
 __device__ __forceinline__ PhiloxBlock words_of_queries(const AttentionShape& shape,
                                                         const AttentionItem& item, int key,
                                                         int lane) {
-  return weight_words(shape, item, item.begin + lane / 4, key + 4 * (lane % 4));
+  return tile_words(shape, item, item.begin, key, lane / 4, lane % 4);
 }
 
 /// Calls drop(n, i) for each dropped score of a lane (queries, 32 keys from `key` on).
@@ -111,26 +118,31 @@ __device__ __forceinline__ void for_dropped(const AttentionShape& shape, const A
   }
 }
 
-/// For a lane's transposed scores (keys 2g and 2g + 1 of the tile, 16 queries from `query` on). It
-/// draws one block for itself and lanes ^ 2, ^ 4 and ^ 6; kept_of_lane() takes all of theirs.
-/// Bit 8j + 4r + i is set if query 4 (t % 2) + j + 8 r keeps the i-th of the four lanes' keys.
-__device__ __forceinline__ std::uint32_t kept_of_keys(const AttentionShape& shape,
-                                                      const AttentionItem& item, int query,
-                                                      int lane) {
-  const int g = lane / 4, t = lane % 4, j = g % 2 * 2 + t / 2;
-  const PhiloxBlock block =
-      weight_words(shape, item, query + t % 2 * 4 + j, item.begin + g / 2 * 4);
-  std::uint32_t bits = 0;
+/// For a lane's transposed scores, whether dropout keeps the weight of key 2g + r and query 4t + i
+/// of a tile.
+struct KeptKeys {
+  std::uint32_t bits[2];  // bit i of bits[r]
+
+  __device__ __forceinline__ bool at(int i, int r) const { return bits[r] & 1u << i; }
+};
+/// For 16 queries from `query` on. Lane 8n + m draws for queries m and m + 8, and keys 4n to 4n
+/// + 3.
+__device__ __forceinline__ KeptKeys kept_of_keys(const AttentionShape& shape,
+                                                 const AttentionItem& item, int query, int lane) {
+  const PhiloxBlock block = tile_words(shape, item, query, item.begin, lane % 8, lane / 8);
+  std::uint32_t kept[2][4];  // bits of all lanes, by half of the queries and by key
 #pragma unroll
-  for (int k = 0; k < 8; ++k) bits |= keeps(block.word[k % 4], k / 4, shape.dropout) ? 1u << k : 0;
-  return bits << 8 * j;
-}
-/// A lane's share of all lanes' kept_of_keys(). Bit 8j + r is set if it keeps element 2r + e of
-/// product n, j = 2n + e.
-__device__ __forceinline__ std::uint32_t kept_of_lane(std::uint32_t bits, int lane) {
+  for (int i = 0; i < 8; ++i)
+    kept[i / 4][i % 4] = __ballot_sync(kAllLanes, keeps(block.word[i % 4], i / 4, shape.dropout));
+  const bool upper = lane & 2, odd = lane & 4;  // t / 2, g % 2
+  KeptKeys own;
 #pragma unroll
-  for (int mask = 2; mask <= 4; mask *= 2) bits |= __shfl_xor_sync(kAllLanes, bits, mask);
-  return bits >> (lane % 4 / 2 * 4 + lane / 4 % 2 * 2);
+  for (int r = 0; r < 2; ++r) {
+    const std::uint32_t even = upper ? kept[1][r] : kept[0][r];
+    const std::uint32_t other = upper ? kept[1][2 + r] : kept[0][2 + r];
+    own.bits[r] = (odd ? other : even) >> ((lane & 24) + lane % 2 * 4);
+  }
+  return own;
 }
 
 }  // namespace ringlet::cuda

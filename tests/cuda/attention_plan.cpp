@@ -11,14 +11,15 @@ using namespace ringlet;
 namespace {
 
 // How many tiles of a rule's slots have each row of these sentences, as far as `takes` the tile.
-template <class Takes>
-void count_rows(std::vector<int>& found, const AttentionShape& shape, cuda::SlotRule rule,
-                int slots, Takes takes) {
-  for (int slot = 0; slot < slots; ++slot) {
-    int sentence = 0;
-    while (sentence + 1 < shape.sentences && cuda::first_slot(shape, sentence + 1, rule) <= slot)
-      ++sentence;
-    const cuda::AttentionItem item = cuda::attention_item(shape, 0, slot, sentence, rule);
+template <int kRows, class Takes>
+void count_rows(std::vector<int>& found, const AttentionShape& shape, const cuda::Slots& slots,
+                Takes takes) {
+  const std::int32_t* ends = shape.cu_seqlens;
+  for (int slot = 0; slot < slots.count; ++slot) {
+    int s = 0;
+    while (s + 1 < shape.sentences && cuda::first_slot(ends[s + 1], s + 1, slots.rule) <= slot) ++s;
+    const cuda::AttentionItem item =
+        cuda::attention_item<kRows>(shape, 0, slot, {s, ends[s], ends[s + 1]}, slots.rule);
     if (item.rows > 0 && takes(item))
       for (int row = 0; row < item.rows; ++row)
         ++found[static_cast<std::size_t>(item.lse + item.begin + row)];
@@ -40,7 +41,7 @@ TEST_CASE("where sentences lie is found past the 32-bit range of elements") {
   shape.heads = 12;
   shape.head_size = 64;
   const cuda::AttentionItem item =
-      cuda::attention_item(shape, 11, cuda::attention_slots(shape) - 1, 1);
+      cuda::attention_item(shape, 11, cuda::attention_slots(shape) - 1, {1, ends[1], ends[2]});
   CHECK(item.head == 11);
   CHECK(item.lse + item.begin == 11 * shape.tokens + 2'000'000'016);
   CHECK(item.rows == 4);
@@ -67,10 +68,11 @@ TEST_CASE("each row of a sentence belongs to one tile, of a warp or of a block")
       shape.tokens = ends.back(), shape.heads = 1, shape.head_size = 64;
       const cuda::MixedGrid grid = cuda::mixed_grid(shape, 4);
       std::vector<int> found(static_cast<std::size_t>(shape.tokens));
-      count_rows(found, shape, grid.of_blocks, grid.blocks,
-                 [](const cuda::AttentionItem& item) { return !cuda::is_for_warp(item); });
-      count_rows(found, shape, grid.of_warps, cuda::attention_slots(shape, grid.of_warps),
-                 [](const cuda::AttentionItem& item) { return cuda::is_for_warp(item); });
+      if (grid.blocks > 0)
+        count_rows<cuda::kBlockRows>(found, shape, grid.of_blocks,
+                                     [](const auto& item) { return !cuda::is_for_warp(item); });
+      count_rows<cuda::kTileRows>(found, shape, grid.of_warps,
+                                  [](const auto& item) { return cuda::is_for_warp(item); });
       CHECK(found == std::vector<int>(found.size(), 1));
     }
   }
@@ -80,7 +82,8 @@ TEST_CASE("the distances that a tile reads have the buckets of its pairs, howeve
   for (int query : {0, 16, 160, 1600, 100'000})
     for (int key = 0; key < 2000; key += 16) {
       const int tile = cuda::tile_distance(key, query);
-      const cuda::DistanceRange range = cuda::tile_distances(0, key, query, query);
+      const cuda::DistanceRange range{cuda::tile_distance(0, query) - 15,
+                                      cuda::tile_distance(key, query) + 15};
       for (int q = 0; q < 16; ++q)
         for (int k = 0; k < 16; ++k) {
           REQUIRE(relative_position_bucket(tile + k - q) ==
@@ -93,6 +96,6 @@ TEST_CASE("the distances that a tile reads have the buckets of its pairs, howeve
         REQUIRE(inside({-cuda::kMiddle, cuda::kMiddle}, row + k));
       }
     }
-  CHECK(cuda::tile_distances(0, 0, 0, 1600).low == -cuda::kMiddle);
-  CHECK(cuda::kMiddle + cuda::tile_distances(1600, 1600, 0, 0).high < cuda::kDistances);
+  CHECK(cuda::tile_distance(0, 1600) - 15 == -cuda::kMiddle);
+  CHECK(cuda::kMiddle + cuda::tile_distance(1600, 0) + 15 < cuda::kDistances);
 }

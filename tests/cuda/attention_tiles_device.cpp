@@ -1,6 +1,7 @@
 // Attention on tensor cores, in short sentences: at the edges of tiles, none, at any address.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -40,6 +41,10 @@ TEST_CASE("cuda: on a GPU, attention finds the sentences of its tiles among more
   std::vector<std::int32_t> lengths(1100);
   for (std::size_t i = 0; i < lengths.size(); i += 63) lengths[i] = static_cast<int>(i % 19) + 1;
   lengths.back() = 17;
+  check_on_device({lengths, {}, 1, 32, 0.1f, true, DType::bf16});
+  // All tokens in the first 40: their slots are more than 16 sentences from the even distribution.
+  std::fill(lengths.begin(), lengths.end(), 0);
+  std::fill_n(lengths.begin(), 40, 16);
   check_on_device({lengths, {}, 1, 32, 0.1f, true, DType::bf16});
 }
 
