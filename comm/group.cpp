@@ -62,8 +62,7 @@ Work Group::broadcast(Tensor tensor, int root) const {
 
 void Group::barrier() const {
   if (size() == 1) return;
-  const CallerRuns here;
-  start_barrier().wait();
+  state_->meet();
   const std::lock_guard lock(state_->calls);
   for (const auto& [device, stream] : state_->streams) stream.end->make_wait();
 }

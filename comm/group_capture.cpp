@@ -14,15 +14,23 @@ namespace {
 struct ReplaysInLine final : ReplayObserver {
   ReplaysInLine(GroupState& group, Device device, std::shared_ptr<const std::uint64_t> sends)
       : group(group), device(device), sends(std::move(sends)) {}
-  // Throws what ended the group: peers may be gone then.
+  // Throws what ended the group: peers may be gone then. Launches that wait for those of peers come
+  // after a meeting: a driver might make a peer's host wait for them.
   void begin_replay() override {
     group.member.check_alarm();
+    if (!group.engines.uses_nccl(device)) group.meet();
     const std::lock_guard lock(group.calls);
     group.queue->wait_for_all();
     group.streams.at(device).end->make_wait();
     group.bytes_sent += *sends;
   }
   void end_replay() override {}
+  // Peers may have launched their parts.
+  void replay_failed(const std::exception& error) override {
+    if (group.engines.uses_nccl(device)) return;
+    group.member.store->raise(of_rank(group.member.me(), error.what()));
+    group.engines.in_kernel->abandon();
+  }
   GroupState& group;
   Device device;
   std::shared_ptr<const std::uint64_t> sends;  // bytes
@@ -33,6 +41,11 @@ struct ReplaysInLine final : ReplayObserver {
 void Engine::check_capturable(const Collective& collective) {
   fail("[", name(collective.call.op),
        "] only collectives over nccl and of one launch (in-kernel algorithms) can be captured");
+}
+
+void GroupState::meet() {
+  const CallerRuns here;
+  start(plan(Op::barrier, empty({0}, DType::u8, Device{}))).wait();
 }
 
 // Runs before anything is counted: no rank has come to the collective, and the group stays usable.
@@ -49,7 +62,6 @@ void GroupState::check_ready_for_capture(const Collective& collective) {
 // wait.
 void GroupState::order_replays(Device device) {
   if (replay_bytes) return;
-  has_replays = true;
   replay_bytes = std::make_shared<std::uint64_t>(0);
   observe_replays(std::make_shared<ReplaysInLine>(*this, device, replay_bytes));
   run_after_capture([this] { replay_bytes.reset(); });

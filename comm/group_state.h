@@ -63,6 +63,7 @@ struct GroupState {
   Work reduce_scatter_wide(const Collective& narrow);
   GroupStats stats() const;
 
+  void meet();  // of the hosts: returns when all ranks have come
   void check_ready_for_capture(const Collective& collective);
   void order_replays(Device device);
 
@@ -81,7 +82,6 @@ struct GroupState {
   const int exceptions = std::uncaught_exceptions();
   std::vector<std::future<void>> ending;        // subgroups
   std::shared_ptr<std::uint64_t> replay_bytes;  // that a replay of the graph being captured sends
-  bool has_replays = false;                     // some graph has its launches
   std::shared_ptr<Queue> queue =
       std::make_shared<Queue>([this](Collective& collective) { run(collective); });
 };

@@ -56,7 +56,8 @@ class InKernelEngine final : public Engine {
         size_(member.size) {}
 
   // The views are the peers' memory itself, which they do not touch until finish(). Signals within
-  // the launch order those of a replay; the ranks' hosts do not meet.
+  // the launch order those of a replay. The ranks' hosts meet before each launch: here in the
+  // exchange.
   void execute(const Collective& collective) override {
     if (collective.captured) return run(collective, known(collective));
     if (!shared_)
@@ -138,7 +139,6 @@ class InKernelEngine final : public Engine {
     // A driver that loads a kernel may wait for the device's work, which may be a launch that waits
     // for this rank's.
     if (loaded_.insert({devices, call.dtype, peers.op, peers.route}).second) {
-      if (std::ranges::count(devices, device) < size_) member_.note_lazy_loading();
       if (launches) ranks.load(peers, device);
       transport_.release();
       all.data = exchange(collective.buffer);

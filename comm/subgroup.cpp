@@ -42,8 +42,6 @@ std::shared_ptr<GroupState> GroupState::shared(Membership member, GroupOptions o
     std::unique_ptr<GroupState> group(released);
     const bool unwinds = std::uncaught_exceptions() > group->exceptions;
     *group->member.unwinds = unwinds;
-    // Peers may have replayed a graph in which this rank's launches do not come.
-    if (group->has_replays && group->member.store->raised()) group->engines.in_kernel->abandon();
     if (!unwinds || group->is_idle()) return;
     if (const auto keeper = parent.lock(); keeper && keeper->end_later(group)) return;
     try {

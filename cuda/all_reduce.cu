@@ -14,6 +14,7 @@
 
 #include "ringlet/core/device/dispatch.h"
 #include "ringlet/cuda/all_reduce_block.cuh"
+#include "ringlet/cuda/launch_gate.h"
 
 namespace ringlet::cuda {
 
@@ -246,6 +247,7 @@ void all_reduce(const PeerView& view, const AllReducePlan& plan, const PeerCall&
 }
 
 void load_all_reduce(const PeerCall& call, Device device) {
+  const LaunchGate::Call loads;
   blocks_at_once(device, reinterpret_cast<const void*>(kernel_of(call.dtype, call.op, call.route)),
                  kBlockThreads, 0);
 }

@@ -14,6 +14,7 @@
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/graph.h"
 #include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/launch_gate.h"
 #include "ringlet/cuda/peer_ranks.h"
 #include "ringlet/cuda/staging.h"
 #include "ringlet/cuda/stream.h"
@@ -29,6 +30,7 @@ class DeviceSegments final : public SegmentSource {
     const DeviceGuard guard(device_);
     const BesideCapture beside;
     void* data = nullptr;
+    const LaunchGate::Call call;
     const cudaError_t status = cudaMalloc(&data, nbytes);
     if (status == cudaErrorMemoryAllocation) {
       static_cast<void>(cudaGetLastError());
@@ -39,6 +41,7 @@ class DeviceSegments final : public SegmentSource {
   }
   void give_back(std::byte* segment) override {
     const DeviceGuard guard(device_);
+    const LaunchGate::Call call;
     RINGLET_CUDA(cudaFree(segment));  // synchronises with the device
   }
   std::string situation() const override {
@@ -141,7 +144,8 @@ class CudaBackend final : public DeviceBackend {
   void synchronize(Device device) override {
     check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);
-    RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
+    // Other libraries' streams, too. It holds up no launch of another thread.
+    RINGLET_CUDA(cudaDeviceSynchronize());
     cuda::check_reports();
   }
   std::unique_ptr<DeviceDownload> start_download(Device device, const void* from,

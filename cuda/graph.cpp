@@ -1,5 +1,7 @@
 #include "ringlet/cuda/graph.h"
 
+#include <algorithm>
+#include <list>
 #include <type_traits>
 #include <utility>
 
@@ -20,9 +22,15 @@ BesideCapture::~BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
 
 namespace {
 
+using Rounds = std::vector<std::shared_ptr<LaunchRound>>;
+thread_local Rounds captured_rounds;  // of this thread's capture
+
 struct Destroy {
   void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+  void operator()(cudaGraphExec_t graph) const {
+    const LaunchGate::Call call;
+    cudaGraphExecDestroy(graph);
+  }
 };
 template <class Handle>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
@@ -30,16 +38,13 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 class CapturedGraph final : public DeviceGraph {
  public:
   CapturedGraph(Device device, cudaGraph_t graph, CachingAllocator& allocator)
-      : device_(device), stream_(current_stream(device)), allocator_(allocator) {
+      : device_(device),
+        stream_(current_stream(device)),
+        rounds_(std::exchange(captured_rounds, {})),
+        allocator_(allocator) {
     const DeviceGuard guard(device);
     RINGLET_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes_));
-    cudaGraphExec_t exec = nullptr;
-    // Nodes have the priorities of the streams that they were captured on, not the priority of the
-    // launch's stream.
-    RINGLET_CUDA(
-        cudaGraphInstantiateWithFlags(&exec, graph, cudaGraphInstantiateFlagUseNodePriority));
-    exec_.reset(exec);
-    RINGLET_CUDA(cudaGraphUpload(exec, stream_));  // or the first launch would allocate its memory
+    exec_ = instantiated(graph);
     allocator_.add_graph();
   }
   ~CapturedGraph() override { allocator_.remove_graph(); }
@@ -52,19 +57,39 @@ class CapturedGraph final : public DeviceGraph {
                   "[graph] captured on another stream than it is to run on");
     check_not_capturing("a replay");
     const DeviceGuard guard(device_);
+    std::list<LaunchRound::Launch> launches;
+    for (const auto& round : rounds_) launches.emplace_back(*round);
     RINGLET_CUDA(cudaGraphLaunch(exec_.get(), stream_));
   }
   std::size_t nodes() const override { return nodes_; }
 
  private:
+  Owned<cudaGraphExec_t> instantiated(cudaGraph_t graph) const {
+    cudaGraphExec_t exec = nullptr;
+    const LaunchGate::Call call;
+    // Nodes have the priorities of the streams that they were captured on, not the priority of the
+    // launch's stream.
+    RINGLET_CUDA(
+        cudaGraphInstantiateWithFlags(&exec, graph, cudaGraphInstantiateFlagUseNodePriority));
+    Owned<cudaGraphExec_t> owned(exec);
+    RINGLET_CUDA(cudaGraphUpload(exec, stream_));  // or the first launch would allocate its memory
+    return owned;
+  }
+
   Device device_;
   cudaStream_t stream_;
   std::size_t nodes_ = 0;
+  Rounds rounds_;
   Owned<cudaGraphExec_t> exec_;  // a launch in flight completes after its end
   CachingAllocator& allocator_;
 };
 
 }  // namespace
+
+void capture_round(const std::shared_ptr<LaunchRound>& round) {
+  if (std::ranges::find(captured_rounds, round) == captured_rounds.end())
+    captured_rounds.push_back(round);
+}
 
 void release_after_use(Device device, CachingAllocator& allocator, const MemoryBlock& block,
                        cudaStream_t user) {
@@ -86,6 +111,7 @@ void release_after_use(Device device, CachingAllocator& allocator, const MemoryB
 DeviceCapture::DeviceCapture(Device device, CachingAllocator& allocator)
     : device_(device), allocator_(allocator), stream_(current_stream(device)) {
   const DeviceGuard guard(device);
+  captured_rounds.clear();
   allocator.begin_capture(stream_);
   try {
     RINGLET_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));

@@ -10,12 +10,16 @@
 
 #include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/caching_allocator.h"
+#include "ringlet/cuda/launch_gate.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
 
 /// Whether `stream` is being captured.
 bool is_capturing(cudaStream_t stream);
+
+/// In a capture of this thread: each replay of its graph is a launch of the round.
+void capture_round(const std::shared_ptr<LaunchRound>& round);
 
 /// For a scope, allows this thread calls that are unsafe during a capture and do not touch its
 /// stream, e.g. cudaMalloc.

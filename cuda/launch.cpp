@@ -1,6 +1,25 @@
 #include "ringlet/cuda/launch.h"
 
+#include <optional>
+#include <unordered_set>
+
+#include "ringlet/cuda/launch_gate.h"
+
 namespace ringlet::cuda {
+namespace {
+
+// A driver loads a kernel at its first launch on a device. Another thread's may be in progress, so
+// each thread has a first one.
+bool is_first_here(Device device, const void* function) {
+  thread_local std::unordered_set<std::uintptr_t> launched;
+  return device_count() > 1 &&
+         launched
+             .insert(reinterpret_cast<std::uintptr_t>(function) * kMostDevices +
+                     static_cast<std::uintptr_t>(device.index))
+             .second;
+}
+
+}  // namespace
 
 std::int64_t blocks_at_once(Device device, const void* function, unsigned threads,
                             std::size_t shared_bytes) {
@@ -17,11 +36,13 @@ void launch_kernel(const LaunchSite& site, Device device, const void* function, 
                    dim3 block, std::size_t shared_bytes, void** arguments, Blocks blocks) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const DeviceGuard guard(device);
+  const cudaStream_t stream = current_stream(device);
+  std::optional<LaunchGate::Call> loads;
+  if (is_first_here(device, function)) loads.emplace();
   cudaError_t status = cudaSuccess;
   if (shared_bytes > kSharedWithoutAsking)
     status = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(shared_bytes));
-  const cudaStream_t stream = current_stream(device);
   if (status == cudaSuccess && blocks == Blocks::all_at_once) {
     const std::int64_t room =
         blocks_at_once(device, function, block.x * block.y * block.z, shared_bytes);

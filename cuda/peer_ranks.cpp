@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "ringlet/core/base/error.h"
@@ -39,12 +40,6 @@ std::size_t staging_bytes(int ranks, int blocks, std::int64_t chunk_bytes) {
   return flags_of(ranks - 2, blocks) * static_cast<std::size_t>(chunk_bytes);
 }
 
-std::uint64_t* pinned_word() {
-  void* word = nullptr;
-  RINGLET_CUDA(cudaHostAlloc(&word, sizeof(std::uint64_t), cudaHostAllocPortable));
-  return static_cast<std::uint64_t*>(word);
-}
-
 // Never destroyed: the host may wait for a device until the process ends.
 struct Living {
   std::mutex mutex;
@@ -64,20 +59,20 @@ void check_links(const std::set<Device>& devices) {
 
 }  // namespace
 
-void PeerRanks::Release::operator()(std::uint64_t* word) const { cudaFreeHost(word); }
+void PeerRanks::Release::operator()(std::uint64_t* word) const { free_pinned(word); }
 
 PeerRanks::PeerRanks(std::span<const Device> devices, PeerRanksOptions options)
     : options_(options), blocks_(blocks_of(devices)) {
   const std::set<Device> different(devices.begin(), devices.end());
   check_links(different);
   {
-    const DeviceGuard guard(devices.front());
     const BesideCapture beside;
-    error_.reset(pinned_word());
+    error_.reset(new (allocate_pinned(devices.front(), sizeof(std::uint64_t))) std::uint64_t{0});
   }
-  *error_ = 0;
   view_.ranks = static_cast<int>(devices.size());
   view_.across_devices = different.size() > 1;
+  if (view_.across_devices)
+    round_ = std::make_shared<LaunchRound>(static_cast<int>(different.size()), options.seconds);
   view_.error = error_.get();
   for (const Device device : different) devices_.emplace_back(device);
   for (std::size_t r = 0; r < devices.size(); ++r)
@@ -140,14 +135,19 @@ void PeerRanks::run(const PeerCall& call, Device device) {
   OnDevice& here = on(device);
   const AllReducePlan plan =
       plan_all_reduce(call.route, call.edges, call.dtype, blocks_, options_.most_chunk_bytes);
-  all_reduce(view(call), plan, call, here.ranks, options_.seconds, device);
   const cudaStream_t stream = current_stream(device);
-  if (!is_capturing(stream)) here.ended.record(stream);
+  const bool captured = is_capturing(stream);
+  std::optional<LaunchRound::Launch> launch;
+  if (round_ && captured) capture_round(round_);
+  if (round_ && !captured) launch.emplace(*round_);
+  all_reduce(view(call), plan, call, here.ranks, options_.seconds, device);
+  if (!captured) here.ended.record(stream);
 }
 
 void PeerRanks::abandon() noexcept {
   std::uint64_t none = 0;
   std::atomic_ref(*error_).compare_exchange_strong(none, Stall::kAbandoned);
+  if (round_) round_->abandon();
 }
 
 void check_peer_ranks() {

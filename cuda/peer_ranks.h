@@ -10,6 +10,7 @@
 #include "ringlet/core/device/stream.h"
 #include "ringlet/cuda/all_reduce.h"
 #include "ringlet/cuda/bad_input.h"
+#include "ringlet/cuda/launch_gate.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
@@ -57,6 +58,7 @@ class PeerRanks final : public DeviceRanks {
   PeerRanksOptions options_;
   int blocks_;                                     // of a rank, at most
   std::unique_ptr<std::uint64_t, Release> error_;  // pinned
+  std::shared_ptr<LaunchRound> round_;             // null: one device; shared with graphs
   std::list<OnDevice> devices_;
   PeerView view_{};
 };

@@ -100,6 +100,7 @@ cublasLtHandle_t handle_of(Device device) {
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once((*made)[i], [&] {
     const DeviceGuard guard(device);
+    const LaunchGate::Call call;
     RINGLET_CUBLAS(cublas_lt().cublasLtCreate(&(*handles)[i]));
   });
   return (*handles)[i];
@@ -204,6 +205,7 @@ constexpr std::size_t kMostProducts = 4096;
 struct Product {
   ProductDescriptors descriptors;
   std::optional<cublasLtMatmulHeuristicResult_t> choice;  // none: the library has no algorithm
+  bool is_loaded = false;
 };
 
 std::uint32_t alignment_of(const void* pointer) {
@@ -220,6 +222,8 @@ class Products {
     Product& product = find(key);
     if (!product.choice) return false;
     const Workspace workspace(key.device, product.choice->workspaceSize);
+    std::optional<LaunchGate::Call> loads;  // the library's kernel, in its first run
+    if (!std::exchange(product.is_loaded, true)) loads.emplace();
     product.descriptors.run(key, product.choice->algo, at, workspace.data(), workspace.nbytes(),
                             stream);
     return true;

@@ -4,6 +4,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/launch_gate.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
@@ -16,6 +17,7 @@ void sort_pairs(Device device, const std::uint32_t* keys, std::uint32_t* sorted_
   const DeviceGuard guard(device);
   const cudaStream_t stream = current_stream(device);
   const auto run = [&](void* memory, std::size_t& nbytes) {
+    const LaunchGate::Call call;  // may load kernels
     RINGLET_CUDA(cub::DeviceRadixSort::SortPairs(memory, nbytes, keys, sorted_keys, values,
                                                  sorted_values, static_cast<int>(n), 0, bits,
                                                  stream));

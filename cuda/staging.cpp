@@ -18,8 +18,8 @@ Staging::Staging(Device device)
       ring_data_(allocate_pinned(device, kRing)) {}
 
 Staging::~Staging() {
-  for (const Slot& slot : slots_) cudaFreeHost(slot.data);
-  cudaFreeHost(ring_data_);
+  for (const Slot& slot : slots_) free_pinned(slot.data);
+  free_pinned(ring_data_);
 }
 
 Event Staging::take_event() {
@@ -97,7 +97,7 @@ class Downloads::Started final : public DeviceDownload {
 
 Downloads::Slot::Slot(Device device, std::size_t nbytes)
     : nbytes(nbytes), arrived(device), data(allocate_pinned(device, nbytes)) {}
-Downloads::Slot::~Slot() { cudaFreeHost(data); }
+Downloads::Slot::~Slot() { free_pinned(data); }
 
 // One that was let go before its bytes had come is written to until they have.
 std::unique_ptr<Downloads::Slot> Downloads::take(std::size_t nbytes) {

@@ -10,6 +10,7 @@
 #include "cuda/build_settings.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/launch_gate.h"
 
 namespace ringlet::cuda {
 namespace {
@@ -31,6 +32,7 @@ cudaStream_t default_stream(Device device) {
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once((*made)[i], [&] {
     const DeviceGuard guard(device);
+    const LaunchGate::Call call;
     RINGLET_CUDA(
         cudaStreamCreateWithPriority(&(*streams)[i], cudaStreamNonBlocking, Priorities().own()));
   });
@@ -92,6 +94,7 @@ Stream::Stream(Device device, StreamPriority priority) : device_(device), priori
   const Priorities numbers;
   const int number = priority == StreamPriority::high ? numbers.high : numbers.low;
   cudaStream_t stream = nullptr;
+  const LaunchGate::Call call;
   RINGLET_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, number));
   stream_.reset(stream);
 }
@@ -99,6 +102,7 @@ Stream::Stream(Device device, StreamPriority priority) : device_(device), priori
 Event::Event(Device device, bool timed) : device_(device), event_(nullptr, {device}) {
   const DeviceGuard guard(device);
   cudaEvent_t event = nullptr;
+  const LaunchGate::Call call;
   RINGLET_CUDA(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));
   event_.reset(event);
 }
@@ -142,6 +146,7 @@ float Event::milliseconds_since(const Event& start) const {
 std::byte* allocate_pinned(Device device, std::size_t nbytes) {
   const DeviceGuard guard(device);
   void* data = nullptr;
+  const LaunchGate::Call call;
   const cudaError_t status = cudaHostAlloc(&data, nbytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());  // otherwise the next check would report it again
@@ -150,6 +155,11 @@ std::byte* allocate_pinned(Device device, std::size_t nbytes) {
   }
   RINGLET_CUDA(status);
   return static_cast<std::byte*>(data);
+}
+
+void free_pinned(void* data) noexcept {
+  const LaunchGate::Call call;
+  cudaFreeHost(data);
 }
 
 cudaStream_t current_stream(Device device) {
@@ -239,6 +249,7 @@ bool enable(Device to, Device from) {
   RINGLET_CUDA(cudaDeviceCanAccessPeer(&can, to.index, from.index));
   if (!can) return false;
   const DeviceGuard guard(to);
+  const LaunchGate::Call call;
   const cudaError_t status = cudaDeviceEnablePeerAccess(from.index, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
     static_cast<void>(cudaGetLastError());  // another library has enabled it

@@ -92,8 +92,8 @@ void hold(Device device, double seconds);
 /// one. Otherwise false: cudaMemcpyPeerAsync then stages copies through host memory of the driver.
 bool enable_peer_access(Device to, Device from);
 
-/// Pinned for every device. Error, with the size, if the host has no such memory left. Free with
-/// cudaFreeHost.
+/// Pinned for every device. Error, with the size, if the host has no such memory left.
 std::byte* allocate_pinned(Device device, std::size_t nbytes);
+void free_pinned(void* data) noexcept;
 
 }  // namespace ringlet::cuda

@@ -90,7 +90,9 @@ class DeviceRanks {
   /// The part of the ranks of `device`, enqueued on this thread's stream of it; it ends when all
   /// devices have the call. A sum starts at rank r + 1 in a ring; direct ones are added by the
   /// tree. Sums of bf16 and f16 are in f32 and rounded once. May be captured; all devices then
-  /// replay equal calls. Error if an earlier call has failed.
+  /// replay equal calls. Error if an earlier call has failed. On several devices the hosts of all
+  /// have met before a call or a replay. Until the last one has enqueued its part, calls of the
+  /// driver that may wait for running kernels are put off.
   virtual void run(const PeerCall& call, Device device) = 0;
   /// Loads what run() needs: a driver may wait for the device's work to do so.
   virtual void load(const PeerCall& /*call*/, Device /*device*/) {}

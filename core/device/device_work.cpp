@@ -60,8 +60,14 @@ class ObservedGraph final : public DeviceGraph {
                 std::vector<std::shared_ptr<ReplayObserver>> observers)
       : observers_(std::move(observers)), graph_(std::move(graph)) {}
   void replay() override {
-    for (const auto& observer : observers_) observer->begin_replay();
-    graph_->replay();
+    auto begun = observers_.begin();
+    try {
+      for (; begun != observers_.end(); ++begun) (*begun)->begin_replay();
+      graph_->replay();
+    } catch (const std::exception& error) {
+      while (begun != observers_.begin()) (*--begun)->replay_failed(error);
+      throw;
+    }
     for (const auto& observer : observers_) observer->end_replay();
   }
   std::size_t nodes() const override { return graph_->nodes(); }

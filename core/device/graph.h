@@ -2,6 +2,7 @@
 // its launches. A device type has graphs or reports why not; callers never check the type.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,6 +43,8 @@ class ReplayObserver {
   virtual void begin_replay() = 0;
   /// Called after the replay is enqueued.
   virtual void end_replay() = 0;
+  /// Called instead, after begin_replay(), if a later observer or the replay itself throws.
+  virtual void replay_failed(const std::exception& /*error*/) {}
 };
 /// Called in a capture: `observer` receives each replay of its graph during the graph's lifetime.
 void observe_replays(std::shared_ptr<ReplayObserver> observer);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -244,6 +245,15 @@ TEST_CASE("a collective between threads cannot be captured, and the group stays 
 
 namespace {
 
+/// Runs once the ranks have met before a replay.
+struct Met final : ReplayObserver {
+  void begin_replay() override {
+    if (then) then();
+  }
+  void end_replay() override {}
+  std::function<void()> then = {};
+};
+
 /// A rank's tensor on a separate GPU, and its graph of three collectives, which leave it the sum.
 struct LaunchGraph {
   explicit LaunchGraph(const Group& group)
@@ -258,12 +268,16 @@ struct LaunchGraph {
       group.all_gather(x, part, pieces).wait();
     };
     sum();
-    graph = capture(device, sum);
+    graph = capture(device, [&] {
+      sum();
+      observe_replays(met);
+    });
     group.barrier();
   }
   Device device;
   Tensor x;  // (1003)
   Pieces pieces;
+  std::shared_ptr<Met> met = std::make_shared<Met>();
   std::unique_ptr<DeviceGraph> graph;
 };
 
@@ -292,7 +306,8 @@ TEST_CASE("graphs of ranks with a GPU each sum in their launches, anew at every 
             expect(y, 0, 2000, sum, "called before");
           }
           const GroupStats after = group.stats();
-          RINGLET_CHECK_EQ(after.collectives - before.collectives, std::uint64_t{5}, "called");
+          // Four sums, a barrier, and a meeting before each replay.
+          RINGLET_CHECK_EQ(after.collectives - before.collectives, std::uint64_t{9}, "called");
           RINGLET_CHECK(after.bytes_sent - before.bytes_sent > 4 * 3000 * sizeof(float) / 2,
                         after.bytes_sent - before.bytes_sent, " bytes sent, replays included");
         },
@@ -306,11 +321,13 @@ TEST_CASE("a launch is captured after one with the same memory, by ranks with a 
         [&](const Group& group) {
           const Device own{default_device().type, share ? 0 : group.rank()};
           const Tensor x = numbered(group.rank(), 1000).to(own);
-          group.barrier();  // no rank enqueues anything while one captures
+          // No rank enqueues anything while one captures. A barrier ends with a wait of the stream.
+          const auto meet = [&] { group.all_gather_bytes(""); };
+          meet();
           for (const bool again : {false, true}) {
             if (again) group.all_reduce(x.slice(0, 16)).wait();
-            group.barrier();
-            for (int rank = 0; rank < group.size(); ++rank, group.barrier())
+            meet();
+            for (int rank = 0; rank < group.size(); ++rank, meet())
               if (rank == group.rank())
                 CHECK_THROWS_WITH_AS(
                     capture(own, [&] { group.all_reduce(again && share ? x.slice(0, 16) : x); }),
@@ -332,22 +349,20 @@ TEST_CASE("a rank that does not replay its launches ends the others' by the dead
   if (!has_graphs() || !runs_across_gpus()) return;
   GroupOptions options = kInKernel;
   options.timeout = std::chrono::milliseconds(250);
-  CHECK_THROWS_WITH_AS(
-      launch(
-          [](const Group& group) {
-            const LaunchGraph own(group);
-            own.graph->replay();
-            own.x.to_vector();
-            while (group.rank() == 1 && !group.store().raised())
-              std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            own.graph->replay();
-            own.x.to_vector();
-          },
-          2, {.group = options}),
-      "rank 0: [all_reduce] rank 0 waited too long for rank 1 in step 0, segment 0", Error);
+  CHECK_THROWS_WITH_AS(launch(
+                           [](const Group& group) {
+                             const LaunchGraph own(group);
+                             own.graph->replay();
+                             own.x.to_vector();
+                             while (group.rank() == 1 && !group.store().raised())
+                               std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                             own.graph->replay();
+                           },
+                           2, {.group = options}),
+                       doctest::Contains("rank 0 waited 0.25 s for rank 1"), Error);
 }
 
-TEST_CASE("a rank that fails before its replay ends the others', with the cause") {
+TEST_CASE("a rank that fails before its launch in a replay ends the others', with the cause") {
   if (!has_graphs() || !runs_across_gpus()) return;
   const auto start = std::chrono::steady_clock::now();
   std::atomic<bool> replayed{false}, ended{false};
@@ -355,8 +370,10 @@ TEST_CASE("a rank that fails before its replay ends the others', with the cause"
                            [&](const Group& group) {
                              const LaunchGraph own(group);
                              if (group.rank() == 1) {
-                               while (!replayed) std::this_thread::yield();
-                               fail("rank 1's own error");
+                               own.met->then = [&] {
+                                 while (!replayed) std::this_thread::yield();
+                                 fail("rank 1's own error");
+                               };
                              }
                              own.graph->replay();
                              replayed = true;
@@ -372,4 +389,45 @@ TEST_CASE("a rank that fails before its replay ends the others', with the cause"
                        "rank 1: rank 1's own error", Error);
   CHECK(ended);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+}
+
+// The driver of the emulated GPUs makes an allocation wait for kernels of all of them, and launches
+// for the allocation.
+TEST_CASE("a rank allocates after another one's launch, and before its own") {
+  if (!has_graphs() || !runs_across_gpus()) return;
+  GroupOptions options = kInKernel;
+  options.timeout = std::chrono::seconds(2);
+  std::atomic<bool> replayed{false};
+  launch(
+      [&](const Group& group) {
+        const auto allocate = [&](std::int64_t mebibytes) {
+          empty({mebibytes << 20}, DType::u8, Device{default_device().type, group.rank()});
+        };
+        LaunchGraph own(group);
+        own.x.copy_(numbered(group.rank(), 1003).to(own.device));
+        std::thread other;
+        if (group.rank() == 1) {
+          // Its peer has come to the replay, and has to wait for it.
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          allocate(12);
+          own.met->then = [&] {
+            while (!replayed) std::this_thread::yield();
+            other = std::thread([&] { allocate(16); });
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          };
+        }
+        own.graph->replay();
+        replayed = true;
+        if (other.joinable()) other.join();
+        const auto sum = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
+        expect(own.x, 0, 1003, sum, "replayed");
+        for (int round = 0; round < 8; ++round) {
+          const Tensor x = numbered(group.rank(), 2000).to(own.device);
+          const Work work = group.all_reduce(x);
+          allocate(20 + 4 * round);  // while its thread launches
+          work.wait();
+          expect(x, 0, 2000, sum, "called");
+        }
+      },
+      2, {.group = options});
 }

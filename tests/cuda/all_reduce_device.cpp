@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <functional>
 #include <set>
+#include <thread>
 
 #include "all_reduce_pieces.h"
 #include "all_reduce_reference.h"
@@ -296,6 +298,58 @@ TEST_CASE("cuda: several GPUs, one without a launch ends the others, and its ran
   const char* line = "[all_reduce] rank 1 waited too long for rank 0 in step 0, segment 0";
   CHECK_THROWS_WITH_AS(synchronize(devices[1]), line, Error);
   CHECK_THROWS_WITH_AS(ranks.run(call, devices[0]), line, Error);
+}
+
+// Without the gate such a call waits here for the first launch, and the second one for the call.
+TEST_CASE("cuda: several GPUs, calls of the driver wait while a launch is missing") {
+  if (!has_peers()) return;
+  const Devices devices = spread(2);
+  DeviceBackend& gpus = backend(devices[1].type);
+  const bool has_graphs = why_no_graphs(devices[1]).empty();
+  const std::vector<std::int64_t> edges = edges_of(1000, 2);
+  const auto inputs = inputs_of<float>(2, 1000, 1);
+  const auto expected = reduced_on_cpu(inputs, comm::Algorithm::direct, ReduceOp::sum);
+  MemoryBlock block;
+  std::unique_ptr<DeviceStream> streams[2];
+  std::unique_ptr<DeviceDownload> download;
+  std::unique_ptr<DeviceGraph> graph;
+  Tensor large = zeros({1 << 20}, DType::f32, devices[1]);
+  const SideStream side(devices[1]);
+  const auto captured = [&] {
+    const StreamGuard on(side);
+    if (has_graphs) graph = capture(devices[1], [&] { large.fill_(0); });
+  };
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"memory", [&] { block = gpus.allocate(devices[1], std::size_t{24} << 20); }},
+      {"a capture, which frees unused memory", captured},
+      {"a graph's end", [&] { graph.reset(); }},
+      {"a graph", captured},
+      {"an event", [&] { gpus.make_event(devices[1]); }},
+      {"streams",
+       [&] {
+         for (auto& stream : streams) stream = gpus.make_stream(devices[1], StreamPriority::low);
+       }},
+      {"pinned memory",
+       [&] { download = gpus.start_download(devices[1], large.bytes(), large.nbytes()); }},
+      {"the first launch of a kernel", [&] { gpus.hold(devices[1], 1e-9); }},
+  };
+  for (const auto& call : calls) {
+    CAPTURE(call.first);
+    PeerRanks ranks(devices, {.seconds = 1});
+    const OnDevice<float> device(devices, inputs, 0);
+    const PeerCall sum{.data = device.data(), .edges = edges, .dtype = DType::f32};
+    for (const Device each : devices) ranks.load(sum, each);
+    for (const Device each : devices) synchronize(each);
+    ranks.run(sum, devices[0]);
+    std::thread other(call.second);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ranks.run(sum, devices[1]);
+    other.join();
+    for (const Device each : devices) CHECK_NOTHROW(synchronize(each));
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      CHECK(first_difference(device.values(rank), expected) == -1);
+    if (block.data) gpus.release(devices[1], std::exchange(block, {}));
+  }
 }
 
 TEST_CASE("cuda: several GPUs, a rank that fails ends a launch that waits for it") {

@@ -156,7 +156,8 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
-  const Call call;
+  Call call;
+  call.streams().delay_call(call.lock());
   if (!settings().peer_access) return note(cudaErrorPeerAccessUnsupported);
   if (Memory::instance().has_peer(current_device(), peer))
     return note(cudaErrorPeerAccessAlreadyEnabled);

@@ -35,7 +35,8 @@ StreamOperation at_once(const std::string& name, std::function<void(const Launch
 extern "C" {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
-  const Call call;
+  Call call;
+  call.streams().delay_call(call.lock());
   *stream = handle(call.streams().make(current_device()));
   return cudaSuccess;
 }
@@ -63,6 +64,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  Call call;
+  call.streams().delay_call(call.lock());
   *event = reinterpret_cast<cudaEvent_t>(new Event{{}, (flags & cudaEventDisableTiming) == 0});
   return cudaSuccess;
 }

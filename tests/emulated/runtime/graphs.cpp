@@ -102,7 +102,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* to, cudaGraph_t graph,
                                           unsigned long long) {
-  const Call call;
+  Call call;
+  call.streams().delay_call(call.lock());
   auto* const made = new Executable{*graph_of(graph), {}};
   for (std::size_t i = 0; i < made->graph.lanes; ++i)
     made->lanes.push_back(call.streams().make(current_device()));
@@ -111,6 +112,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* to, cudaGraph_t graph
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   Call call;
+  call.streams().delay_call(call.lock());
   Executable* const ended = executable_of(graph);
   for (Stream* const lane : ended->lanes) {
     note(call.streams().finish(call.lock(), lane));
@@ -121,9 +123,10 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  const Call call;
+  Call call;
   Stream* const on = call.streams().of(stream);
   if (on->capture) return note(cudaErrorStreamCaptureUnsupported);
+  call.streams().delay_launch(call.lock());
   const auto& [captured, lanes] = *executable_of(graph);
   call.streams().replay(captured, *on, {lanes.begin(), lanes.end()});
   return cudaSuccess;

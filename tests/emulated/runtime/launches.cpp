@@ -52,8 +52,10 @@ struct Registered {
   Kernel* found = nullptr;
   std::size_t dynamic_bytes = kSharedByDefault;  // that a launch may ask for
 
-  Kernel& kernel() {
+  /// Loads it at the first use.
+  Kernel& kernel(Call& call) {
     if (!found) {
+      call.streams().delay_call(call.lock());
       found = &module->kernel(name);
       found->registers = registers_of(name);
       report_at_exit(*found);
@@ -103,17 +105,17 @@ StreamOperation launch_of(Kernel& kernel, const LaunchShape& shape,
     auto launch = std::make_shared<Launch>(kernel, shape, parameters, order, seed);
     return [launch] { return launch->run(kSlice); };
   };
-  return {kernel.name, start};
+  return {kernel.name, start, {}, kernel.acquires};
 }
 
 cudaError_t launch(const void* function, LaunchShape shape, void** arguments, cudaStream_t to) {
-  const Call call;
+  Call call;
   const auto found = functions().find(function);
   if (found == functions().end()) return note(cudaErrorInvalidDeviceFunction);
   Registered& known = found->second;
   Stream* const stream = call.streams().of(to);
   shape.device = stream->device;
-  Kernel& kernel = known.kernel();
+  Kernel& kernel = known.kernel(call);
   if (!is_possible(known, kernel, shape)) return note(cudaErrorInvalidConfiguration);
   if (!has_registers(kernel, std::size_t{shape.block.x} * shape.block.y * shape.block.z))
     return note(cudaErrorLaunchOutOfResources);
@@ -123,6 +125,7 @@ cudaError_t launch(const void* function, LaunchShape shape, void** arguments, cu
                                         static_cast<std::uint64_t>(blocks_of_multiprocessor(
                                             kernel, threads, shape.dynamic_bytes)))
     return note(cudaErrorCooperativeLaunchTooLarge);
+  call.streams().delay_launch(call.lock());
   call.streams().enqueue(stream, launch_of(kernel, shape, pack(kernel, arguments)));
   return cudaSuccess;
 }
@@ -172,17 +175,18 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  const Call call;
+  Call call;
   Registered& known = functions().at(function);
+  const std::size_t fixed = known.kernel(call).shared_bytes;
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-      static_cast<std::size_t>(value) + known.kernel().shared_bytes > kSharedOfBlock)
+      static_cast<std::size_t>(value) + fixed > kSharedOfBlock)
     return note(cudaErrorInvalidValue);
-  known.dynamic_bytes = known.kernel().shared_bytes + static_cast<std::size_t>(value);
+  known.dynamic_bytes = fixed + static_cast<std::size_t>(value);
   return cudaSuccess;
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
-  const Call call;
-  const Kernel& kernel = functions().at(function).kernel();
+  Call call;
+  const Kernel& kernel = functions().at(function).kernel(call);
   *attributes = {};
   attributes->maxThreadsPerBlock = static_cast<int>(kernel.most_threads);
   attributes->sharedSizeBytes = kernel.shared_bytes;
@@ -196,8 +200,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
                                                                    const void* function,
                                                                    int threads, std::size_t bytes,
                                                                    unsigned) {
-  const Call call;
-  *blocks = blocks_of_multiprocessor(functions().at(function).kernel(),
+  Call call;
+  *blocks = blocks_of_multiprocessor(functions().at(function).kernel(call),
                                      static_cast<std::size_t>(threads), bytes);
   return cudaSuccess;
 }

@@ -55,8 +55,9 @@ cudaError_t copy(void* to, const void* from, std::size_t nbytes, cudaStream_t st
 }
 
 cudaError_t allocate(void** to, std::size_t nbytes, int owner) {
-  const Call call;
+  Call call;
   if (const cudaError_t refused = refuse_beside_captures()) return note(refused);
+  call.streams().delay_call(call.lock());
   Region& region = Memory::instance().of(owner);
   if (nbytes > kDeviceBytes || region.used() > kDeviceBytes - nbytes)
     return note(cudaErrorMemoryAllocation);
@@ -71,6 +72,7 @@ cudaError_t release(void* pointer) {
   if (const cudaError_t refused = refuse_beside_captures()) return note(refused);
   Region* const region = region_of(pointer);
   if (!region || !region->owns(address_of(pointer))) return note(cudaErrorInvalidValue);
+  call.streams().delay_call(call.lock());
   const cudaError_t status = call.streams().finish_all(call.lock());
   region->release(address_of(pointer));
   return note(status);

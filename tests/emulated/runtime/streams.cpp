@@ -82,8 +82,22 @@ void Streams::enqueue_now(Stream& stream, const std::shared_ptr<const StreamOper
     join(started.clock, *host);
     return start(started, *operation, place);
   };
-  enqueue(stream, {start_it, true});
+  const Point point = enqueue(stream, {start_it, true});
+  if (operation->waits && settings().devices > 1) waiting_launches_.push_back(point);
   go_on();
+}
+
+void Streams::delay_call(Lock& lock) {
+  std::erase_if(waiting_launches_, streams::is_done);
+  if (waiting_launches_.empty()) return;
+  ++delayed_calls_;
+  run_until(lock,
+            [points = waiting_launches_] { return std::ranges::all_of(points, streams::is_done); });
+  --delayed_calls_;
+}
+
+void Streams::delay_launch(Lock& lock) {
+  if (delayed_calls_ > 0) run_until(lock, [&] { return delayed_calls_ == 0; });
 }
 
 Step Streams::start(Stream& stream, const StreamOperation& operation, OperationOrder::Place place) {

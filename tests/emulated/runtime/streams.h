@@ -29,6 +29,7 @@ struct StreamOperation {
   std::string name;  // of the kernel or the API call
   std::function<Step(const LaunchOrder&)> start;
   PinnedBytes pinned{};
+  bool waits = false;  // for launches of other GPUs
 };
 
 struct Stream : streams::Stream {
@@ -56,6 +57,11 @@ class Streams final : public streams::Scheduler {
   cudaError_t finish(Lock& lock, const Stream* stream);
   cudaError_t finish_all(Lock& lock);
   cudaError_t finish(Lock& lock, const Point& point);
+  /// A call that a driver may delay until running kernels have ended, those of peers too. Other
+  /// threads' launches are delayed as well. Here it waits for kernels that wait for other GPUs;
+  /// others end without the host. It orders nothing.
+  void delay_call(Lock& lock);
+  void delay_launch(Lock& lock);
   /// Runs a random part of the enqueued work.
   void go_on();
 
@@ -75,6 +81,8 @@ class Streams final : public streams::Scheduler {
   std::set<Stream*> streams_;
   std::map<int, Stream*> defaults_;
   std::uint32_t next_id_ = 0;
+  std::vector<Point> waiting_launches_;
+  int delayed_calls_ = 0;
   std::shared_ptr<const StreamClock> host_ = std::make_shared<const StreamClock>();
   std::mt19937_64 random_{settings().seed};
   std::uint64_t nanoseconds_ = 0;
