@@ -16,11 +16,11 @@ class LaunchGate {
  public:
   static LaunchGate& instance();
 
-  /// A call that may allocate or free memory of a device or pinned memory, make streams or events,
-  /// give access to peers, load kernels, or make or destroy graphs. It waits for the end of open
-  /// rounds, at most until their deadlines. It does not wait within a launch of a round, nor where
-  /// an exception ends a scope: that rank's launch will not come. No other lock is taken within,
-  /// since its owner may wait here.
+  /// A call that may allocate or free memory of a device or of pinned pages, or load kernels. So is
+  /// one that makes streams, events or graphs. It waits for the end of open rounds, at most until
+  /// their deadlines. It does not wait within a launch of a round, nor where an exception ends a
+  /// scope: that rank's launch will not come. No other lock is taken within, since its owner may
+  /// wait here.
   class Call {
    public:
     Call();
@@ -67,8 +67,8 @@ class LaunchRound {
     LaunchRound& round_;
   };
 
-  /// After an error of a rank, whose launches will not come: ends this round, and later ones begin
-  /// no more.
+  /// After an error of a rank: its launches will not come. Ends this round, and later ones do not
+  /// begin.
   void abandon() noexcept;
 
  private:

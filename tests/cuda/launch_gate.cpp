@@ -97,7 +97,7 @@ TEST_CASE("a deadline ends a wait for launches that do not come, and a wait for 
                        Error);
 }
 
-TEST_CASE("a rank that fails holds nobody up") {
+TEST_CASE("a rank that fails holds up no call") {
   auto round = std::make_unique<LaunchRound>(2, kLong);
   launch(*round);
   const auto waiting = beside(call);
