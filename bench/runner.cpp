@@ -81,7 +81,7 @@ class Runner {
     const train::StrategyTraits& traits = train::traits(plan.strategy);
     const bool captures =
         plan.devices == 1 || (traits.ranks && !traits.gradients && plan.together &&
-                              (comm::is_in_kernel(group.options().algorithm) ||
+                              (comm::is_in_kernel(group.algorithm(device_)) ||
                                group.transport(device_) == comm::TransportKind::nccl));
     if (device_.type == DeviceType::cpu || options.by_op() || !captures || several()) return;
     graphs_ = std::make_shared<train::StepGraphs>(
@@ -309,12 +309,9 @@ class Runner {
       out.on_paper =
           step_memory(*source_.model.transformer(), most_tokens_, options_.dtype, device_.type);
     out.hf_rows_per_pair = source_.hf_rows_per_pair;
-    if (plan_.together && group_.size() > 1) {
-      const comm::Algorithm asked = group_.options().algorithm;
+    if (plan_.together && group_.size() > 1)
       out.algorithm =
-          str(name(asked == comm::Algorithm::automatic ? comm::Algorithm::direct : asked), " over ",
-              name(group_.transport(device_)));
-    }
+          str(name(group_.algorithm(device_)), " over ", name(group_.transport(device_)));
     return out;
   }
 

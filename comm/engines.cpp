@@ -46,13 +46,32 @@ Algorithm Engines::algorithm(Op op, Device device, const Pieces& pieces) const {
   // NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small.
   const bool without_own =
       given == Algorithm::native && on_cpu && options.transport == TransportKind::nccl;
-  if (given == Algorithm::automatic || without_own) return Algorithm::direct;
+  if (without_own) return Algorithm::direct;
+  const bool automatic = given == Algorithm::automatic;
+  if (automatic && (host_kind != TransportKind::thread || nccl)) return Algorithm::direct;
   const bool has_kernel =
       op == Op::all_reduce ||
-      (given == Algorithm::in_kernel_direct && (op == Op::reduce_scatter || op == Op::all_gather));
-  if (is_in_kernel(given) && (on_cpu || !has_kernel || !are_for_kernels(pieces)))
+      (given != Algorithm::in_kernel_ring && (op == Op::reduce_scatter || op == Op::all_gather));
+  if ((automatic || is_in_kernel(given)) && (on_cpu || !has_kernel || !are_for_kernels(pieces)))
     return steps_of(given);
   return given;
+}
+
+void Engines::choose(Collective& collective) const {
+  Algorithm& algorithm = collective.call.algorithm;
+  if (algorithm != Algorithm::automatic) return;
+  algorithm =
+      chosen == Algorithm::in_kernel_direct ? Algorithm::in_kernel_direct : Algorithm::direct;
+  collective.engine = &engine(collective.call, collective.buffer.device());
+}
+
+void Engines::choose_for_later() {
+  chosen = can_launch_once(host->devices()) ? Algorithm::in_kernel_direct : Algorithm::direct;
+}
+
+Algorithm Engines::chosen_for(Device device) const {
+  const Algorithm planned = algorithm(Op::all_reduce, device);
+  return planned == Algorithm::automatic ? chosen.load() : planned;
 }
 
 Engine& Engines::engine(const Call& call, Device device) const {

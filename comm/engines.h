@@ -1,7 +1,9 @@
 // The transports and engines of a group, and the choice among them.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <span>
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/membership.h"
@@ -14,6 +16,8 @@ namespace ringlet::comm {
 /// timeout limits a rank's wait for another within the launch. A captured launch takes the buffers
 /// that the ranks had in the latest collective of this rank's memory.
 std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member);
+/// Whether ranks on these devices have one each, with links between all of them, that runs ranks.
+bool can_launch_once(std::span<const Device> of_ranks);
 
 /// The algorithm by steps that has the bits of an in-kernel one.
 constexpr Algorithm steps_of(Algorithm in_kernel) {
@@ -30,8 +34,14 @@ struct Engines {
   TransportKind transport(Device device) const {
     return uses_nccl(device) ? TransportKind::nccl : host_kind;
   }
-  /// The algorithm of a collective over these pieces, or over even ones.
+  /// The algorithm of a collective over these pieces, or over even ones. `automatic` until the
+  /// collective runs: choose() then replaces it, the same way on all ranks.
   Algorithm algorithm(Op op, Device device, const Pieces& pieces = {}) const;
+  void choose(Collective& collective) const;
+  /// After an automatic collective has run by steps: its ranks have shown their devices.
+  void choose_for_later();
+  /// Of an all-reduce.
+  Algorithm chosen_for(Device device) const;
   /// Error if no transport takes tensors of the device.
   Engine& engine(const Call& call, Device device) const;
   /// Into how many segments a collective cuts pieces of this size.
@@ -45,6 +55,7 @@ struct Engines {
   std::unique_ptr<Transport> host;  // for CPU tensors, and for all tensors if host_kind is thread
   std::unique_ptr<Transport> nccl;  // for tensors on GPUs, unless null; uses `host`
   std::unique_ptr<Engine> over_host, over_nccl, in_kernel;
+  std::atomic<Algorithm> chosen{Algorithm::automatic};  // of automatic ones, once one has run
 };
 
 }  // namespace ringlet::comm

@@ -26,6 +26,7 @@ const GroupOptions& Group::options() const { return state_->options; }
 Store& Group::store() const { return *state_->member.store; }
 GroupStats Group::stats() const { return state_->stats(); }
 TransportKind Group::transport(Device device) const { return state_->engines.transport(device); }
+Algorithm Group::algorithm(Device device) const { return state_->engines.chosen_for(device); }
 
 Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
     : queue_(std::move(queue)), collective_(std::move(collective)) {}

@@ -26,6 +26,9 @@ class Group {
   const GroupOptions& options() const;
   /// The transport of tensors on `device`.
   TransportKind transport(Device device) const;
+  /// The algorithm of an all-reduce there. `automatic` for ranks that are threads before their
+  /// first all-reduce, reduce-scatter or all-gather of tensors on GPUs.
+  Algorithm algorithm(Device device) const;
   GroupStats stats() const;
 
   // Tensors lie on a CPU or on the rank's GPU; in one collective all of them on GPUs or none. Ranks

@@ -49,8 +49,9 @@ void GroupState::meet() {
 }
 
 // Runs before anything is counted: no rank has come to the collective, and the group stays usable.
-void GroupState::check_ready_for_capture(const Collective& collective) {
+void GroupState::check_ready_for_capture(Collective& collective) {
   queue->wait_for_all();
+  engines.choose(collective);
   if (!engines.uses_nccl(collective.buffer.device()))
     return collective.engine->check_capturable(collective);
   RINGLET_CHECK(engines.nccl->is_ready_for_capture(), "[", name(collective.call.op),

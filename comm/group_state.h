@@ -64,7 +64,7 @@ struct GroupState {
   GroupStats stats() const;
 
   void meet();  // of the hosts: returns when all ranks have come
-  void check_ready_for_capture(const Collective& collective);
+  void check_ready_for_capture(Collective& collective);
   void order_replays(Device device);
 
   Membership member;

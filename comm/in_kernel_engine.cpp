@@ -159,6 +159,16 @@ class InKernelEngine final : public Engine {
 
 }  // namespace
 
+bool can_launch_once(std::span<const Device> of_ranks) {
+  DeviceBackend& all = backend(of_ranks.front().type);
+  const std::set<Device> different(of_ranks.begin(), of_ranks.end());
+  if (different.size() < of_ranks.size() || std::ssize(of_ranks) > all.most_ranks()) return false;
+  for (const Device to : different)
+    for (const Device from : different)
+      if (to != from && !all.has_link(to, from)) return false;
+  return true;
+}
+
 std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member) {
   return std::make_unique<InKernelEngine>(transport, member);
 }

@@ -81,7 +81,8 @@ std::shared_ptr<Collective> GroupState::plan_tree(Op op, const NodeSums& sums,
   const Tensor first = nodes.front();
   const DType dtype = first.dtype();
   if (const Algorithm given = engines.algorithm(op, first.device());
-      given != Algorithm::direct && given != Algorithm::in_kernel_direct)
+      given != Algorithm::direct && given != Algorithm::in_kernel_direct &&
+      given != Algorithm::automatic)
     fail_input("[group] ", logical_ranks, " logical ranks on ", member.size,
                " are summed by a tree: choose direct, not ", name(given));
   RINGLET_CHECK(dtype != DType::bf16 && dtype != DType::f16, "[", name(op), "] of ", logical_ranks,

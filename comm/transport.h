@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "ringlet/comm/types.h"
 #include "ringlet/core/tensor/tensor.h"
@@ -76,6 +77,10 @@ class Transport {
   /// A step's sends of at most so many bytes, on a CPU, are copied: they may be overwritten after
   /// exchange().
   virtual std::size_t copies_sends() const { return 0; }
+
+  /// Where the ranks' buffers were in this rank's latest exchange with all of them, this rank's
+  /// included.
+  virtual std::vector<Device> devices() const { return {}; }
 
   /// Whether a peer has started a send that this rank has not received. Between collectives.
   virtual bool has_sent(int /*peer*/) const { return false; }

@@ -40,10 +40,11 @@ inline constexpr EnumNames<Op, 9> kOpNames{
      "all_to_all", "send"}};
 /// Over the same element of every rank: sum, max, or the mean of floating types.
 using ringlet::ReduceOp;
-/// `automatic` is direct. `native` is the transport's own engine (gloo, NCCL). The in_kernel_…
-/// algorithms are for ranks that are threads of one process, on one GPU or on several with peer
-/// access. An all-reduce is one launch on each, with the bits of ring or direct, as are a
-/// reduce-scatter and an all-gather of in_kernel_direct; other collectives use ring or direct.
+/// `native` is the transport's own engine (gloo, NCCL). The in_kernel_… algorithms are for ranks
+/// that are threads of one process, on one GPU or on several with peer access. An all-reduce is one
+/// launch on each, with the bits of ring or direct, as are a reduce-scatter and an all-gather of
+/// in_kernel_direct; other collectives use ring or direct. `automatic` is in_kernel_direct for such
+/// ranks if each has its own GPU, once a first collective by steps has shown that; else direct.
 enum class Algorithm : std::uint8_t {
   automatic,
   ring,

@@ -174,6 +174,7 @@ class CudaBackend final : public DeviceBackend {
                                           double seconds) override {
     return std::make_unique<cuda::PeerRanks>(of_ranks, cuda::PeerRanksOptions{.seconds = seconds});
   }
+  int most_ranks() const override { return cuda::kMostPeers; }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
   void count_sidecar(Device device, const MemoryBlock& block, std::ptrdiff_t nbytes) override {
     of(device).allocator.count_sidecar(block, nbytes);

@@ -114,6 +114,7 @@ class BoardTransport : public Transport {
   void release() override;
   void finish() override;
   void abandon() noexcept override;
+  std::vector<Device> devices() const override { return devices_; }
   bool has_sent(int peer) const override {
     Channel& channel = board_->channel(peer, member_.rank);
     const std::uint64_t next = channel.released.load() + 1;
@@ -174,8 +175,9 @@ class BoardTransport : public Transport {
   std::uint64_t step_ = 0;
   Tensor buffer_;
   Tensor copy_;  // of what is sent from unreadable memory, if the stage is too small for a step
-  std::vector<Sent> sent_;     // by peer
-  std::size_t stage_end_ = 0;  // of the copies that peers may be reading
+  std::vector<Sent> sent_;       // by peer
+  std::vector<Device> devices_;  // by rank
+  std::size_t stage_end_ = 0;    // of the copies that peers may be reading
   std::vector<const std::byte*> views_;
   std::vector<int> read_;  // the peers of the views
 };

@@ -33,7 +33,8 @@ BoardTransport::BoardTransport(const Membership& member)
     : member_(member),
       board_(Board::join(member)),
       mine_(board_->state(member.rank)),
-      sent_(static_cast<std::size_t>(member.size)) {
+      sent_(static_cast<std::size_t>(member.size)),
+      devices_(static_cast<std::size_t>(member.size)) {
   mine_.process.store(getpid());
 }
 
@@ -46,6 +47,7 @@ void BoardTransport::begin(const Call& call, const Tensor& buffer) {
   member_.check_alarm();
   call_ = call;
   buffer_ = buffer;
+  devices_[static_cast<std::size_t>(member_.rank)] = buffer.device();
   for (Sent& sent : sent_) sent.heard = false;
   set_location(buffer);
   mine_.processor.store(sched_getcpu(), std::memory_order_relaxed);
@@ -76,6 +78,7 @@ Views BoardTransport::exchange(std::span<const Transmission> sends,
     const Message& message = channel.message(next);
     wait(peer, [&] { return message.number.load() == next; });
     member_.compare(peer, message.call, call_);
+    devices_[static_cast<std::size_t>(peer)] = board_->state(peer).buffer.device;
     std::byte* place = in_place ? announced_bytes(buffer_) + offset : nullptr;
     // A buffer on a device takes no bytes of a CPU: view() refuses them.
     const bool here = message.staged && buffer_.device().type == DeviceType::cpu;

@@ -129,6 +129,8 @@ class DeviceWork {
                                                   double /*seconds*/) {
     return nullptr;
   }
+  /// The most ranks that make_ranks() takes on several devices; 0: none.
+  virtual int most_ranks() const { return 0; }
 
   /// Why this device cannot capture work; empty if it can. capture() calls the next three.
   virtual std::string why_no_graphs(Device) const { return "it has no graphs"; }

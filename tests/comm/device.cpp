@@ -8,6 +8,8 @@
 
 #include "ranks.h"
 #include "ringlet/comm/engines.h"
+#include "ringlet/comm/membership.h"
+#include "ringlet/comm/observer.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
@@ -191,6 +193,41 @@ TEST_CASE("in one launch on each of several GPUs: the bits of ring and direct") 
             }
           },
           size, {.group = {.algorithm = algorithm}});
+}
+
+TEST_CASE("automatic: in one launch on each GPU, after a first sum that has shown the GPUs") {
+  if (!on_a_gpu() || backend(default_device().type).device_count() < 2) return;
+  struct Used final : CollectiveObserver {
+    void begins(const Collective& collective, const Membership& rank) override {
+      if (rank.rank == 0) algorithms.push_back(collective.call.algorithm);
+    }
+    std::vector<Algorithm> algorithms;
+  };
+  for (const bool share : {false, true}) {
+    Used used;
+    const bool once = !share && runs_across_gpus();
+    const Algorithm later = once ? Algorithm::in_kernel_direct : Algorithm::direct;
+    launch(
+        [&](const Group& group) {
+          const Device own{default_device().type, share ? 0 : group.rank()};
+          const Group by_steps = group.subgroup({0, 1}, {.algorithm = Algorithm::direct});
+          CHECK(group.algorithm(own) == Algorithm::automatic);
+          CHECK(group.algorithm(Device{}) == Algorithm::direct);
+          for (const DType dtype : {DType::f32, DType::bf16, DType::f32}) {
+            const Tensor x = fraction(group.rank(), dtype).to(own), y = x.clone();
+            const Work first = group.all_reduce(x, ReduceOp::mean);
+            group.all_reduce(x, ReduceOp::mean).wait();  // planned before the first has run
+            first.wait();
+            for (int i = 0; i < 2; ++i) by_steps.all_reduce(y, ReduceOp::mean).wait();
+            expect_same_bits(x, y, "automatic");
+            CHECK(group.algorithm(own) == later);
+          }
+          if (group.rank() == 0) used.algorithms.clear();
+          expect_same_halves(group, by_steps, fraction(group.rank(), DType::f32).to(own));
+        },
+        2, {.group = {.observer = &used}});
+    CHECK(used.algorithms == std::vector{later, later, Algorithm::direct, Algorithm::direct});
+  }
 }
 
 TEST_CASE("in one launch: GPUs without access to each other are refused") {

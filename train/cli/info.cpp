@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/comm/engines.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/cpu/pages.h"
@@ -88,6 +89,17 @@ Json devices() {
   return list;
 }
 
+/// That `auto` chooses for ranks with a GPU each, of all GPUs; null without several.
+Json algorithm_of_threads() {
+  if (!has_backend(DeviceType::cuda)) return nullptr;
+  std::vector<Device> all;
+  for (int i = 0; i < backend(DeviceType::cuda).device_count(); ++i)
+    all.push_back({DeviceType::cuda, i});
+  if (all.size() < 2) return nullptr;
+  return comm::name(comm::can_launch_once(all) ? comm::Algorithm::in_kernel_direct
+                                               : comm::Algorithm::direct);
+}
+
 Json collect() {
   const auto count = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
@@ -100,6 +112,7 @@ Json collect() {
           {"devices", all_devices},
           {"cuda", machine["cuda"]},
           {"links", machine["links"]},
+          {"algorithm_of_threads", algorithm_of_threads()},
           {"processor",
            {{"name", cpuinfo("model name")},
             {"count", ::sysconf(_SC_NPROCESSORS_ONLN)},
@@ -170,6 +183,9 @@ void print_text(const Json& info) {
   if (!cuda) fmt::print("           {}\n", no_device(DeviceType::cuda));
   fmt::print("CUDA       {}\n", shown_cuda(info["cuda"]));
   for (const Json& link : info["links"]) fmt::print("link       {}\n", shown_link(link));
+  if (!info["algorithm_of_threads"].is_null())
+    fmt::print("ranks      threads with a GPU each sum by {}\n",
+               info["algorithm_of_threads"].text());
   const Json& processor = info["processor"];
   fmt::print("processor  {} x {}\n", processor["count"].get<int>(), processor["name"].text());
   fmt::print("features   {}\n",

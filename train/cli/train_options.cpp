@@ -98,8 +98,10 @@ void add_device_options(Command& command, TrainOptions& options) {
       .setting = "mesh";
   command.add("--transport", options.transport, OneOf{{"auto", "shm", "gloo", "nccl"}},
               "How the ranks of a --strategy move bytes: auto, shm or gloo, nccl on GPUs");
-  command.add("--algorithm", options.algorithm, OneOf{{"auto", "direct", "ring"}},
-              "Their collectives: direct (or auto) adds by a fixed tree, ring to the neighbour");
+  command.add(
+      "--algorithm", options.algorithm, OneOf{{"auto", "direct", "ring"}},
+      "Their collectives: direct adds by a fixed tree, ring to the neighbour; auto is direct, "
+      "in one launch on each GPU where they have peer access");
   add_timeout(command, options.timeout);
   command.add("--memory-limit", options.memory_limit, parse_bytes,
               "Most that the tensors of each device may take: bytes, or with KiB, MiB or GiB");

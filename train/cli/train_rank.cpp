@@ -51,12 +51,11 @@ models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer
   return encoder;
 }
 
-/// "; 2 ranks over shm, direct"
+/// "; 2 ranks over shm, direct"; after a step
 std::string describe(const comm::Group& group, Device device) {
   if (group.size() == 1) return "";
-  const comm::GroupOptions& options = group.options();
   return fmt::format("; {} ranks over {}, {}", group.size(), comm::name(group.transport(device)),
-                     options.algorithm == comm::Algorithm::ring ? "ring" : "direct");
+                     comm::name(group.algorithm(device)));
 }
 
 std::string describe(const train::Metrics& metrics) {

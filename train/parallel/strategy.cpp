@@ -40,6 +40,9 @@ RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Gr
   check_same_module(name_, module_, group_);
   RINGLET_CHECK(!items_.empty(), "[", name_, "] the module has no parameters");
   broadcast(!traits(strategy).parameters);
+  // Chooses, so that steps can say whether they are captured.
+  if (const Device on = module_.device(); group_.algorithm(on) == comm::Algorithm::automatic)
+    group_.all_reduce(zeros({1}, DType::f32, on)).wait();
   if (traits(strategy).parameters) return;
   self_ = {this, [](RankStrategy*) {}};
   attach(self_);
@@ -118,8 +121,9 @@ void RankStrategy::gradients_are_sums() {
 std::string RankStrategy::why_not_captured() const {
   if (logical_ranks() > size()) return "a step of several logical ranks is not captured";
   if (!module_.named_buffers().empty()) return "buffers follow those of rank 0";
-  const bool captured = size() == 1 || comm::is_in_kernel(group_.options().algorithm) ||
-                        group_.transport(arena_->data().device()) == comm::TransportKind::nccl;
+  const Device device = module_.device();
+  const bool captured = size() == 1 || comm::is_in_kernel(group_.algorithm(device)) ||
+                        group_.transport(device) == comm::TransportKind::nccl;
   return captured ? "" : "of several ranks only NCCL and algorithm in-kernel-direct are captured";
 }
 

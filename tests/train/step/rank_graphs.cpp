@@ -139,7 +139,9 @@ TEST_CASE("captured steps of ranks have the bits of eager ones, and of one devic
       CAPTURE(strategy);
       CAPTURE(ranks);
       TrainingArguments arguments{.dtype = dtype, .strategy = strategy};
-      const auto captured = train_ranks(ranks, arguments, *options);
+      const comm::GroupOptions automatic;  // chooses the same
+      const bool chooses = strategy == Strategy::ddp && comm::is_in_kernel(options->algorithm);
+      const auto captured = train_ranks(ranks, arguments, chooses ? automatic : *options);
       arguments.step_graphs = StepGraphMode::off;
       const auto eager = train_ranks(ranks, arguments, *options);
       arguments.logical_ranks = ranks;
@@ -316,6 +318,7 @@ TEST_CASE("ranks that cannot be captured say why") {
   CHECK(note({.algorithm = comm::Algorithm::direct}, false) ==
         "steps are not captured as graphs: of several ranks only NCCL and algorithm "
         "in-kernel-direct are captured");
+  CHECK(note({}, true) == note({.algorithm = comm::Algorithm::direct}, false));
   CHECK(note(*options, true) == "steps are not captured as graphs: ranks share a GPU");
   const auto hook = [](const comm::Group& group, const GradientBucket& bucket) {
     return std::function<void()>([work = group.all_reduce(bucket.gradients)] { work.wait(); });
