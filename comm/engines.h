@@ -40,7 +40,7 @@ struct Engines {
   void choose(Collective& collective) const;
   /// After an automatic collective has run by steps: its ranks have shown their devices.
   void choose_for_later();
-  /// Of an all-reduce.
+  /// The algorithm of an all-reduce, once it is chosen; `automatic` before.
   Algorithm chosen_for(Device device) const;
   /// Error if no transport takes tensors of the device.
   Engine& engine(const Call& call, Device device) const;
