@@ -42,8 +42,8 @@ LaunchGate::Call::~Call() {
   if (--gate.calls_ == 0) gate.changed_.notify_all();
 }
 
-// A graph may have launches of several groups. Its thread then opens rounds within a round, whose
-// end must not wait for itself.
+// A graph may have launches of several groups. Its thread then opens rounds within a round, and
+// must not wait for that one to end.
 void LaunchGate::open_round(const void* owner, double seconds) {
   std::unique_lock lock(mutex_);
   if (launches_here == 0) wait_for_rounds(lock);

@@ -1,7 +1,7 @@
 // Keeps calls of the driver that may wait for running kernels apart from launches that wait for
-// those of other GPUs. Such a call may hold a lock of the driver that a missing launch needs, while
-// the kernels it waits for wait for that launch: neither would end before a timeout. PyTorch took
-// its allocator's mutex around NCCL's launches for the same reason.
+// those of other GPUs. Such a call may hold a lock of the driver that a missing launch needs. The
+// running kernels wait for that launch, so neither would end before a timeout. PyTorch took its
+// allocator's mutex around NCCL's launches for the same reason.
 #pragma once
 
 #include <chrono>
