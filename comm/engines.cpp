@@ -60,18 +60,17 @@ Algorithm Engines::algorithm(Op op, Device device, const Pieces& pieces) const {
 void Engines::choose(Collective& collective) const {
   Algorithm& algorithm = collective.call.algorithm;
   if (algorithm != Algorithm::automatic) return;
-  algorithm =
-      chosen == Algorithm::in_kernel_direct ? Algorithm::in_kernel_direct : Algorithm::direct;
+  algorithm = automatic();
   collective.engine = &engine(collective.call, collective.buffer.device());
 }
 
 void Engines::choose_for_later() {
-  chosen = can_launch_once(host->devices()) ? Algorithm::in_kernel_direct : Algorithm::direct;
+  if (launches_once != Choice::none) return;
+  launches_once = can_launch_once(host->devices()) ? Choice::yes : Choice::no;
 }
 
-Algorithm Engines::chosen_for(Device device) const {
-  const Algorithm planned = algorithm(Op::all_reduce, device);
-  return planned == Algorithm::automatic ? chosen.load() : planned;
+Algorithm Engines::automatic() const {
+  return launches_once == Choice::yes ? Algorithm::in_kernel_direct : Algorithm::direct;
 }
 
 Engine& Engines::engine(const Call& call, Device device) const {

@@ -38,10 +38,11 @@ struct Engines {
   /// collective runs: choose() then replaces it, the same way on all ranks.
   Algorithm algorithm(Op op, Device device, const Pieces& pieces = {}) const;
   void choose(Collective& collective) const;
-  /// After an automatic collective has run by steps: its ranks have shown their devices.
+  /// After an automatic collective has run by steps: its ranks have shown their devices. The first
+  /// one decides.
   void choose_for_later();
-  /// The algorithm of an all-reduce, once it is chosen; `automatic` before.
-  Algorithm chosen_for(Device device) const;
+  /// The algorithm that `automatic` is now.
+  Algorithm automatic() const;
   /// Error if no transport takes tensors of the device.
   Engine& engine(const Call& call, Device device) const;
   /// Into how many segments a collective cuts pieces of this size.
@@ -55,7 +56,8 @@ struct Engines {
   std::unique_ptr<Transport> host;  // for CPU tensors, and for all tensors if host_kind is thread
   std::unique_ptr<Transport> nccl;  // for tensors on GPUs, unless null; uses `host`
   std::unique_ptr<Engine> over_host, over_nccl, in_kernel;
-  std::atomic<Algorithm> chosen{Algorithm::automatic};  // of automatic ones, once one has run
+  enum class Choice { none, no, yes };
+  std::atomic<Choice> launches_once{Choice::none};  // automatic collectives, once one has run
 };
 
 }  // namespace ringlet::comm

@@ -26,7 +26,10 @@ const GroupOptions& Group::options() const { return state_->options; }
 Store& Group::store() const { return *state_->member.store; }
 GroupStats Group::stats() const { return state_->stats(); }
 TransportKind Group::transport(Device device) const { return state_->engines.transport(device); }
-Algorithm Group::algorithm(Device device) const { return state_->engines.chosen_for(device); }
+Algorithm Group::algorithm(Device device) const {
+  const Algorithm planned = state_->engines.algorithm(Op::all_reduce, device);
+  return planned == Algorithm::automatic ? state_->engines.automatic() : planned;
+}
 
 Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
     : queue_(std::move(queue)), collective_(std::move(collective)) {}
@@ -63,7 +66,8 @@ Work Group::broadcast(Tensor tensor, int root) const {
 
 void Group::barrier() const {
   if (size() == 1) return;
-  state_->meet();
+  const CallerRuns here;
+  start_barrier().wait();
   const std::lock_guard lock(state_->calls);
   for (const auto& [device, stream] : state_->streams) stream.end->make_wait();
 }

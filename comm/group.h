@@ -26,8 +26,8 @@ class Group {
   const GroupOptions& options() const;
   /// The transport of tensors on `device`.
   TransportKind transport(Device device) const;
-  /// The algorithm of an all-reduce there. `automatic` for ranks that are threads before their
-  /// first all-reduce, reduce-scatter or all-gather of tensors on GPUs.
+  /// The algorithm of the next all-reduce there. The first all-reduce, reduce-scatter or all-gather
+  /// of tensors on GPUs decides what `automatic` is.
   Algorithm algorithm(Device device) const;
   GroupStats stats() const;
 

@@ -14,18 +14,25 @@ namespace {
 struct ReplaysInLine final : ReplayObserver {
   ReplaysInLine(GroupState& group, Device device, std::shared_ptr<const std::uint64_t> sends)
       : group(group), device(device), sends(std::move(sends)) {}
-  // Throws what ended the group: peers may be gone then. Launches that wait for those of peers come
-  // after a meeting: a driver might make a peer's host wait for them.
+  // Throws what ended the group: peers may be gone then.
   void begin_replay() override {
     group.member.check_alarm();
-    if (!group.engines.uses_nccl(device)) group.meet();
     const std::lock_guard lock(group.calls);
     group.queue->wait_for_all();
     group.streams.at(device).end->make_wait();
     group.bytes_sent += *sends;
   }
+  // Launches that wait for those of peers come after a meeting: a driver might make a peer's host
+  // wait for them. No observer sees the wait, as one could allocate.
+  void meet() override {
+    if (group.engines.uses_nccl(device)) return;
+    const CallerRuns here;
+    const auto barrier = group.plan(Op::barrier, empty({0}, DType::u8, Device{}));
+    const Work work = group.start(barrier);
+    group.queue->wait(*barrier, /*observed=*/false);
+  }
   void end_replay() override {}
-  // Peers may have launched their parts.
+  // Peers wait for this rank, or have launched their parts.
   void replay_failed(const std::exception& error) override {
     if (group.engines.uses_nccl(device)) return;
     group.member.store->raise(of_rank(group.member.me(), error.what()));
@@ -41,11 +48,6 @@ struct ReplaysInLine final : ReplayObserver {
 void Engine::check_capturable(const Collective& collective) {
   fail("[", name(collective.call.op),
        "] only collectives over nccl and of one launch (in-kernel algorithms) can be captured");
-}
-
-void GroupState::meet() {
-  const CallerRuns here;
-  start(plan(Op::barrier, empty({0}, DType::u8, Device{}))).wait();
 }
 
 // Runs before anything is counted: no rank has come to the collective, and the group stays usable.

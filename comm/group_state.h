@@ -63,7 +63,6 @@ struct GroupState {
   Work reduce_scatter_wide(const Collective& narrow);
   GroupStats stats() const;
 
-  void meet();  // of the hosts: returns when all ranks have come
   void check_ready_for_capture(Collective& collective);
   void order_replays(Device device);
 

@@ -16,9 +16,9 @@ void Queue::push(std::shared_ptr<Collective> collective) {
   if (wakes && !looking_) work_.notify_one();
 }
 
-void Queue::wait(const Collective& collective) {
+void Queue::wait(const Collective& collective, bool is_observed) {
   if (!collective.done) {
-    const ObservedWait observed("collectives");
+    const ObservedWait observed(is_observed ? "collectives" : nullptr);
     const auto start = Clock::now();
     auto now = start;
     std::unique_lock lock(mutex_);

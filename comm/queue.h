@@ -22,7 +22,7 @@ class Queue {
 
   void push(std::shared_ptr<Collective> collective);
   /// Waits until it is done, running collectives if no other thread does; rethrows its error.
-  void wait(const Collective& collective);
+  void wait(const Collective& collective, bool is_observed = true);
   /// Calls `ended` with its error, or null, once it is done, on the thread that ran it; or now.
   void when_done(Collective& collective, std::function<void(std::exception_ptr)> ended);
   void wait_for_all();

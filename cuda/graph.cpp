@@ -1,7 +1,7 @@
 #include "ringlet/cuda/graph.h"
 
 #include <algorithm>
-#include <list>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -57,8 +57,8 @@ class CapturedGraph final : public DeviceGraph {
                   "[graph] captured on another stream than it is to run on");
     check_not_capturing("a replay");
     const DeviceGuard guard(device_);
-    std::list<LaunchRound::Launch> launches;
-    for (const auto& round : rounds_) launches.emplace_back(*round);
+    std::optional<LaunchGate::Launch> launch;
+    if (!rounds_.empty()) launch.emplace(rounds_);
     RINGLET_CUDA(cudaGraphLaunch(exec_.get(), stream_));
   }
   std::size_t nodes() const override { return nodes_; }

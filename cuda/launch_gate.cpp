@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <utility>
 
 #include "ringlet/core/base/error.h"
 
@@ -21,18 +20,15 @@ LaunchGate& LaunchGate::instance() {
 
 LaunchGate::Clock::time_point LaunchGate::deadline() const {
   Clock::time_point last = Clock::time_point::min();
-  for (const auto& [owner, deadline] : rounds_) last = std::max(last, deadline);
+  for (const LaunchRound* round : open_) last = std::max(last, round->deadline_);
   return last;
-}
-
-void LaunchGate::wait_for_rounds(std::unique_lock<std::mutex>& lock) {
-  while (Clock::now() < deadline()) changed_.wait_until(lock, deadline());
 }
 
 LaunchGate::Call::Call() {
   LaunchGate& gate = instance();
   std::unique_lock lock(gate.mutex_);
-  if (launches_here == 0 && std::uncaught_exceptions() == 0) gate.wait_for_rounds(lock);
+  const bool waits = launches_here == 0 && std::uncaught_exceptions() == 0;
+  while (waits && Clock::now() < gate.deadline()) gate.changed_.wait_until(lock, gate.deadline());
   ++gate.calls_;
 }
 
@@ -42,47 +38,63 @@ LaunchGate::Call::~Call() {
   if (--gate.calls_ == 0) gate.changed_.notify_all();
 }
 
-// A graph may have launches of several groups. Its thread then opens rounds within a round, and
-// must not wait for that one to end.
-void LaunchGate::open_round(const void* owner, double seconds) {
-  std::unique_lock lock(mutex_);
-  if (launches_here == 0) wait_for_rounds(lock);
-  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(std::min(seconds, 1e6)));
-  rounds_[owner] = until;
-  if (changed_.wait_until(lock, until, [&] { return calls_ == 0; })) return;
-  rounds_.erase(owner);
-  changed_.notify_all();
-  fail("[all_reduce] a launch on several GPUs waited ", seconds,
-       " s for a call of the driver by another thread");
-}
-
-void LaunchGate::end_round(const void* owner) noexcept {
-  const std::lock_guard lock(mutex_);
-  rounds_.erase(owner);
-  changed_.notify_all();
-}
-
-// The ranks that come while the first one opens the round wait for it here, too.
-LaunchRound::Launch::Launch(LaunchRound& round) : round_(round) {
-  const std::lock_guard lock(round.mutex_);
-  if (!round.abandoned_ && round.left_ == 0) {
-    LaunchGate::instance().open_round(&round, round.seconds_);
-    round.left_ = round.launches_;
+// If one of these rounds is open, another one may miss this very launch.
+void LaunchGate::open(Rounds rounds, std::unique_lock<std::mutex>& lock) {
+  const auto is_open = [](const auto& round) { return round->left_ > 0; };
+  const auto is_abandoned = [](const auto& round) { return round->abandoned_; };
+  if (std::ranges::all_of(rounds, is_abandoned)) return;
+  while (std::ranges::none_of(rounds, is_open) && Clock::now() < deadline())
+    changed_.wait_until(lock, deadline());
+  Clock::time_point until = Clock::now();
+  double seconds = 0;
+  for (const auto& round : rounds) {
+    if (!is_open(round) && !round->abandoned_) {
+      round->left_ = round->launches_;
+      round->ready_ = false;
+      round->deadline_ =
+          Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                             std::chrono::duration<double>(std::min(round->seconds_, 1e6)));
+      open_.insert(round.get());
+    }
+    until = std::max(until, round->deadline_);
+    seconds = std::max(seconds, round->seconds_);
   }
+  const auto is_ready = [&](const auto& round) { return round->ready_ || !is_open(round); };
+  const auto may_launch = [&] { return calls_ == 0 || std::ranges::all_of(rounds, is_ready); };
+  if (!changed_.wait_until(lock, until, may_launch)) {
+    for (const auto& round : rounds) close(*round);
+    fail("[all_reduce] a launch on several GPUs waited ", seconds,
+         " s for a call of the driver by another thread");
+  }
+  for (const auto& round : rounds) round->ready_ = true;
+}
+
+void LaunchGate::close(LaunchRound& round) {
+  round.left_ = 0;
+  open_.erase(&round);
+  changed_.notify_all();
+}
+
+LaunchGate::Launch::Launch(Rounds rounds) : rounds_(rounds) {
+  LaunchGate& gate = instance();
+  std::unique_lock lock(gate.mutex_);
+  gate.open(rounds, lock);
   ++launches_here;
 }
 
-LaunchRound::Launch::~Launch() {
+LaunchGate::Launch::~Launch() {
   --launches_here;
-  const std::lock_guard lock(round_.mutex_);
-  if (round_.left_ > 0 && --round_.left_ == 0) LaunchGate::instance().end_round(&round_);
+  LaunchGate& gate = instance();
+  const std::lock_guard lock(gate.mutex_);
+  for (const auto& round : rounds_)
+    if (round->left_ > 0 && --round->left_ == 0) gate.close(*round);
 }
 
 void LaunchRound::abandon() noexcept {
-  const std::lock_guard lock(mutex_);
+  LaunchGate& gate = LaunchGate::instance();
+  const std::lock_guard lock(gate.mutex_);
   abandoned_ = true;
-  if (std::exchange(left_, 0) > 0) LaunchGate::instance().end_round(this);
+  gate.close(*this);
 }
 
 }  // namespace ringlet::cuda

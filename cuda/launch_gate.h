@@ -6,21 +6,51 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <map>
+#include <memory>
 #include <mutex>
+#include <set>
+#include <span>
 
 namespace ringlet::cuda {
+
+/// The launches of a collective, one on each of several GPUs: a round begins with the first of them
+/// and ends with the last. The hosts have met before, and each comes to its launch without a
+/// LaunchGate::Call, or a lock that is held around one.
+class LaunchRound {
+ public:
+  LaunchRound(int launches, double seconds) : launches_(launches), seconds_(seconds) {}
+  ~LaunchRound() { abandon(); }
+  LaunchRound(const LaunchRound&) = delete;
+  LaunchRound& operator=(const LaunchRound&) = delete;
+
+  /// After an error of a rank: its launches will not come. Ends this round, and later ones do not
+  /// begin.
+  void abandon() noexcept;
+
+ private:
+  friend class LaunchGate;
+
+  const int launches_;
+  const double seconds_;
+  // The rest is under the gate's mutex.
+  int left_ = 0;        // launches of the open round; 0: none is open
+  bool ready_ = false;  // the calls that it waited for have ended
+  bool abandoned_ = false;
+  std::chrono::steady_clock::time_point deadline_;
+};
 
 /// One for the process, since a driver has one lock for all GPUs.
 class LaunchGate {
  public:
+  using Rounds = std::span<const std::shared_ptr<LaunchRound>>;
+
   static LaunchGate& instance();
 
   /// A call that may allocate or free memory of a device or of pinned pages, or load kernels. So is
-  /// one that makes streams, events or graphs. It waits for the end of open rounds, at most until
-  /// their deadlines. It does not wait within a launch of a round, nor where an exception ends a
-  /// scope: that rank's launch will not come. No other lock is taken within, since its owner may
-  /// wait here.
+  /// one that makes streams, events or graphs. It waits until no round is open, or until all have
+  /// passed their deadlines. It does not wait within a launch of a round, nor where an exception
+  /// ends a scope: that rank's launch will not come. No other lock is taken within, since its owner
+  /// may wait here.
   class Call {
    public:
     Call();
@@ -29,54 +59,31 @@ class LaunchGate {
     Call& operator=(const Call&) = delete;
   };
 
-  /// Opens the round of `owner`: waits for the end of other rounds, and then of calls. Rounds
-  /// therefore launch in one order on all GPUs. Error if calls do not end in `seconds`.
-  void open_round(const void* owner, double seconds);
-  void end_round(const void* owner) noexcept;
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  Clock::time_point deadline() const;  // of the last open round
-  void wait_for_rounds(std::unique_lock<std::mutex>& lock);
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<const void*, Clock::time_point> rounds_;  // by owner: the deadline
-  int calls_ = 0;                                    // in progress
-};
-
-/// The launches of a collective, one on each of several GPUs: a round begins with the first of them
-/// and ends with the last. The hosts have met before: each comes to its launch without such a call.
-class LaunchRound {
- public:
-  LaunchRound(int launches, double seconds) : launches_(launches), seconds_(seconds) {}
-  ~LaunchRound() { abandon(); }
-  LaunchRound(const LaunchRound&) = delete;
-  LaunchRound& operator=(const LaunchRound&) = delete;
-
-  /// The scope of one launch.
+  /// The scope of a launch that belongs to all of these rounds, as a graph's may. It waits for open
+  /// rounds, unless its own are among them, then for calls. Error if these do not end in time.
   class Launch {
    public:
-    explicit Launch(LaunchRound& round);
+    explicit Launch(Rounds rounds);  // must outlive this
     ~Launch();
     Launch(const Launch&) = delete;
     Launch& operator=(const Launch&) = delete;
 
    private:
-    LaunchRound& round_;
+    Rounds rounds_;
   };
 
-  /// After an error of a rank: its launches will not come. Ends this round, and later ones do not
-  /// begin.
-  void abandon() noexcept;
-
  private:
-  const int launches_;
-  const double seconds_;
+  friend class LaunchRound;
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point deadline() const;  // of the last open round
+  void open(Rounds rounds, std::unique_lock<std::mutex>& lock);
+  void close(LaunchRound& round);
+
   std::mutex mutex_;
-  int left_ = 0;  // launches of the open round; 0: none is open
-  bool abandoned_ = false;
+  std::condition_variable changed_;
+  std::set<LaunchRound*> open_;
+  int calls_ = 0;  // in progress
 };
 
 }  // namespace ringlet::cuda

@@ -137,9 +137,9 @@ void PeerRanks::run(const PeerCall& call, Device device) {
       plan_all_reduce(call.route, call.edges, call.dtype, blocks_, options_.most_chunk_bytes);
   const cudaStream_t stream = current_stream(device);
   const bool captured = is_capturing(stream);
-  std::optional<LaunchRound::Launch> launch;
+  std::optional<LaunchGate::Launch> launch;
   if (round_ && captured) capture_round(round_);
-  if (round_ && !captured) launch.emplace(*round_);
+  if (round_ && !captured) launch.emplace(std::span(&round_, 1));
   all_reduce(view(call), plan, call, here.ranks, options_.seconds, device);
   if (!captured) here.ended.record(stream);
 }

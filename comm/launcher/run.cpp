@@ -362,7 +362,8 @@ JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostr
     if (ended.code == 0 || ended.signal != 0 || !again) return ended;
     if (attempt == options.max_restarts) {
       if (attempt > 0)
-        err << "ringlet: not started again after --max-restarts " << attempt << std::endl;
+        err << "ringlet: --max-restarts " << attempt << " is used up: not started again"
+            << std::endl;
       return ended;
     }
     if (const int signal = signals.next(); signal != 0) return {128 + signal, signal};

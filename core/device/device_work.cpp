@@ -60,12 +60,13 @@ class ObservedGraph final : public DeviceGraph {
                 std::vector<std::shared_ptr<ReplayObserver>> observers)
       : observers_(std::move(observers)), graph_(std::move(graph)) {}
   void replay() override {
-    auto begun = observers_.begin();
+    check_not_capturing("a replay");
     try {
-      for (; begun != observers_.end(); ++begun) (*begun)->begin_replay();
+      for (const auto& observer : observers_) observer->begin_replay();
+      for (const auto& observer : observers_) observer->meet();
       graph_->replay();
     } catch (const std::exception& error) {
-      while (begun != observers_.begin()) (*--begun)->replay_failed(error);
+      for (const auto& observer : observers_) observer->replay_failed(error);
       throw;
     }
     for (const auto& observer : observers_) observer->end_replay();

@@ -41,9 +41,12 @@ class ReplayObserver {
   /// Called before a replay, on its thread and stream. If this throws, replay() throws the same and
   /// enqueues nothing.
   virtual void begin_replay() = 0;
+  /// Called after begin_replay() of all observers. Nothing is allocated or loaded from here to the
+  /// replay. If this throws, it is as above.
+  virtual void meet() {}
   /// Called after the replay is enqueued.
   virtual void end_replay() = 0;
-  /// Called instead, after begin_replay(), if a later observer or the replay itself throws.
+  /// Called instead if any observer or the replay itself throws.
   virtual void replay_failed(const std::exception& /*error*/) {}
 };
 /// Called in a capture: `observer` receives each replay of its graph during the graph's lifetime.

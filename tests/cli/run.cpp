@@ -208,7 +208,7 @@ TEST_CASE("--max-restarts starts all ranks again with a store of their own") {
   const Outcome bad = launch("--nproc-per-node 2 --max-restarts 1", str(rank_program, " exit 0 4"));
   CHECK_EQ(bad.code, 4);
   CHECK_EQ(count(bad.err, "first to fail: rank 0"), 2);
-  CHECK(contains(bad.err, "ringlet: not started again after --max-restarts 1\n"));
+  CHECK(contains(bad.err, "ringlet: --max-restarts 1 is used up: not started again\n"));
 
   const Outcome refused = launch("-n 2 --max-restarts 3", shell("echo wrong >&2; exit 2"));
   CHECK_EQ(refused.code, 2);

@@ -40,8 +40,10 @@ RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, const comm::Gr
   check_same_module(name_, module_, group_);
   RINGLET_CHECK(!items_.empty(), "[", name_, "] the module has no parameters");
   broadcast(!traits(strategy).parameters);
-  // Chooses, so that steps can say whether they are captured.
-  if (const Device on = module_.device(); group_.algorithm(on) == comm::Algorithm::automatic)
+  // Decides what `automatic` is, so that steps can say whether they are captured.
+  if (const Device on = module_.device(); on.type != DeviceType::cpu &&
+                                          group_.transport(on) == comm::TransportKind::thread &&
+                                          group_.options().algorithm == comm::Algorithm::automatic)
     group_.all_reduce(zeros({1}, DType::f32, on)).wait();
   if (traits(strategy).parameters) return;
   self_ = {this, [](RankStrategy*) {}};

@@ -172,7 +172,8 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
     step.fits = fits_of(step);
     ++captured_;
   } catch (const Error& error) {
-    if (votes_ && strategy()->group().store().raised()) throw;  // no reason of the step's
+    if (votes_ && strategy()->group().store().raised())
+      throw;  // the group has failed, not this step
     why = error.what();
   }
   set_reached(step.reached);
