@@ -18,7 +18,7 @@ namespace ringlet::comm {
 struct Call {
   std::uint64_t sequence = 0;  // the group's collectives, counted from 1
   std::int64_t count = 0;      // elements of the whole buffer, to the end of its pieces
-  std::uint64_t layout = 0;    // hash of the pieces and the number of segments
+  std::uint64_t layout = 0;    // hash_layout() of the pieces, segments and logical ranks
   std::int32_t root = 0;
   Op op = Op::barrier;
   ReduceOp reduce = ReduceOp::sum;
