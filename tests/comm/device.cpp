@@ -284,7 +284,8 @@ namespace {
 
 /// Runs once the ranks have met before a replay.
 struct Met final : ReplayObserver {
-  void begin_replay() override {
+  void begin_replay() override {}
+  void meet() override {
     if (then) then();
   }
   void end_replay() override {}
