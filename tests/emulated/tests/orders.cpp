@@ -34,6 +34,10 @@ class LaunchedKernel {
     std::array<void*, 1> arguments{&memory};
     REQUIRE(cudaLaunchKernel(binary_.data(), 1, 1, arguments.data(), 0, stream) == cudaSuccess);
   }
+  void load() const {
+    cudaFuncAttributes attributes;
+    REQUIRE(cudaFuncGetAttributes(&attributes, binary_.data()) == cudaSuccess);
+  }
 
  private:
   struct Wrapper {
@@ -195,9 +199,10 @@ TEST_CASE("in program order a launch may wait for a later one of another GPU") {
       "@%p1 bra again;\nend:\nst.global.u32 [%base+4], %r1;");
   static const auto* const signal = new LaunchedKernel("st.release.sys.global.u32 [%base], 1;");
   Streams3 on;
-  waiter->launch(on.device, on.streams[0]);
   cudaSetDevice(1);
   cudaDeviceEnablePeerAccess(0, 0);
+  signal->load();  // after its launch the waiter would be waited for
+  waiter->launch(on.device, on.streams[0]);
   signal->launch(on.device, nullptr);
   cudaSetDevice(0);
   cudaMemcpyAsync(on.pinned, static_cast<int*>(on.device) + 1, 4, cudaMemcpyDeviceToHost,
