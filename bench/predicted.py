@@ -112,4 +112,8 @@ def markdown(report):
 
 
 if __name__ == "__main__":
-    print(markdown(json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf8"))), end="")
+    try:
+        print(markdown(json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf8"))), end="")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        print(f"predicted.py: {sys.argv[1]}: expected a report of throughput --json: {error}", file=sys.stderr)
+        sys.exit(2)

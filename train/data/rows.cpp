@@ -221,7 +221,10 @@ Renames parse_renames(std::string_view text) {
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
       fail_setting("columns", ": expected NAME_IN_FILE=NAME, found ", quote(item));
     }
-    renames.emplace_back(strip(item.substr(0, equals)), strip(item.substr(equals + 1)));
+    const std::string_view from = strip(item.substr(0, equals));
+    if (std::ranges::find(renames, from, &Renames::value_type::first) != renames.end())
+      fail_setting("columns", ": renames ", quote(from), " twice");
+    renames.emplace_back(from, strip(item.substr(equals + 1)));
   }
   return renames;
 }

@@ -130,6 +130,8 @@ TEST_CASE("columns renames what a file calls its fields") {
   options.columns = "premise";
   CHECK_THROWS_WITH_AS(read("premise,b\nx,y\n", options),
                        "columns: expected NAME_IN_FILE=NAME, found 'premise'", InputError);
+  options.columns = "b=sentence1,b=sentence2";
+  CHECK_THROWS_WITH_AS(read("premise,b\nx,y\n", options), "columns: renames 'b' twice", InputError);
 }
 
 TEST_CASE("a file may lack columns that others rename, if it makes sense without them") {
