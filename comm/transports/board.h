@@ -24,7 +24,9 @@ struct alignas(64) Message {
   const StreamEvent* ready;  // on a device: after it the bytes are valid
   std::uint64_t offset;      // of the bytes in the sender's buffer, or in its stage
   bool staged;
+  std::int32_t gpu;  // index of the sender's; -1: a CPU
 };
+static_assert(sizeof(Message) == 64);
 
 /// One rank's sends to one peer. A collective's n-th send is the peer's n-th receive.
 struct Channel {

@@ -46,6 +46,7 @@ void BoardTransport::send(std::span<const Transmission> sends) {
     message.ready = ready;
     message.offset = place;
     message.staged = staged;
+    message.gpu = buffer_.device().type == DeviceType::cpu ? -1 : buffer_.device().index;
     message.number.store(sent.last);
     board_->ring(peer);
   }

@@ -78,7 +78,8 @@ Views BoardTransport::exchange(std::span<const Transmission> sends,
     const Message& message = channel.message(next);
     wait(peer, [&] { return message.number.load() == next; });
     member_.compare(peer, message.call, call_);
-    devices_[static_cast<std::size_t>(peer)] = board_->state(peer).buffer.device;
+    devices_[static_cast<std::size_t>(peer)] =
+        message.gpu < 0 ? Device{} : Device{buffer_.device().type, message.gpu};
     std::byte* place = in_place ? announced_bytes(buffer_) + offset : nullptr;
     // A buffer on a device takes no bytes of a CPU: view() refuses them.
     const bool here = message.staged && buffer_.device().type == DeviceType::cpu;
