@@ -57,11 +57,12 @@ Algorithm Engines::algorithm(Op op, Device device, const Pieces& pieces) const {
   return given;
 }
 
-void Engines::choose(Collective& collective) const {
+bool Engines::choose(Collective& collective) const {
   Algorithm& algorithm = collective.call.algorithm;
-  if (algorithm != Algorithm::automatic) return;
+  if (algorithm != Algorithm::automatic) return false;
   algorithm = automatic();
   collective.engine = &engine(collective.call, collective.buffer.device());
+  return true;
 }
 
 void Engines::choose_for_later() {

@@ -35,9 +35,9 @@ struct Engines {
     return uses_nccl(device) ? TransportKind::nccl : host_kind;
   }
   /// The algorithm of a collective over these pieces, or over even ones. `automatic` until the
-  /// collective runs: choose() then replaces it, the same way on all ranks.
+  /// collective runs: choose() then replaces it, the same way on all ranks, and returns true.
   Algorithm algorithm(Op op, Device device, const Pieces& pieces = {}) const;
-  void choose(Collective& collective) const;
+  bool choose(Collective& collective) const;
   /// After an automatic collective has run by steps: its ranks have shown their devices. The first
   /// one decides.
   void choose_for_later();

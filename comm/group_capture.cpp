@@ -28,7 +28,7 @@ struct ReplaysInLine final : ReplayObserver {
     if (group.engines.uses_nccl(device)) return;
     const CallerRuns here;
     const auto barrier = group.plan(Op::barrier, empty({0}, DType::u8, Device{}));
-    const Work work = group.start(barrier);
+    group.start(barrier);
     group.queue->wait(*barrier, /*observed=*/false);
   }
   void end_replay() override {}

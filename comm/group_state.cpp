@@ -108,15 +108,14 @@ void GroupState::run(Collective& collective) {
     }
     if (!collective.engine)
       collective.engine = &engines.engine(collective.call, collective.buffer.device());
-    const bool chooses = collective.call.algorithm == Algorithm::automatic;
-    engines.choose(collective);
+    const bool chosen = engines.choose(collective);
     if (options.observer) options.observer->begins(collective, member);
     const ObservedUntil end(options.observer, &CollectiveObserver::ends);
     const DeviceClock::Scope taken(collective.captured ? nullptr : running.get(),
                                    collective.end->device());
     if (collective.before) collective.before();
     collective.engine->execute(collective);
-    if (chooses && !is_in_kernel(collective.call.algorithm)) engines.choose_for_later();
+    if (chosen) engines.choose_for_later();
     if (collective.after) collective.after();
     collective.end->record();
   } catch (const std::exception& error) {

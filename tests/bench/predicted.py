@@ -3,10 +3,13 @@ once the cause."""
 
 import math
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
 
 import predicted
 from predicted import blame, machine_of, predictions
@@ -147,6 +150,15 @@ class Predicted(unittest.TestCase):
         apart = report(NONE, forwards_per_step="one per column")
         self.assertEqual(machine(apart).device.forwards, 2)
         self.assertLess(of("fsdp", apart)[0], of("fsdp", report(NONE))[0])
+
+    def test_another_file_is_one_line_and_exit_code_2(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as other:
+            other.write("{}")
+            other.flush()
+            for name in ("/no/report.json", other.name):
+                done = subprocess.run([sys.executable, str(BENCH / "predicted.py"), name], text=True, capture_output=True)
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, rf"^predicted\.py: {name}: expected a report of throughput --json: .*\n$")
 
     def test_the_timed_link_is_the_models(self):
         three = report(NONE, link={**LINK, "ranks": 3})

@@ -343,6 +343,9 @@ TEST_CASE("graphs of ranks with a GPU each sum in their launches, anew at every 
             expect(own.x, 0, 1003, sum, "replayed");
             expect(y, 0, 2000, sum, "called before");
           }
+          const std::string inside =
+              message_of([&] { capture(own.device, [&] { own.graph->replay(); }); });
+          RINGLET_CHECK(inside.find("a replay") != inside.npos, inside);
           const GroupStats after = group.stats();
           // Four sums, a barrier, and a meeting before each replay.
           RINGLET_CHECK_EQ(after.collectives - before.collectives, std::uint64_t{9}, "called");
