@@ -108,7 +108,9 @@ class Run {
       if (forming_) form();
       hurry();
     }
-    if (stopped_by_ == 0 && failure_) {
+    // A connection may break, and raise the alarm, when all ranks have what they need.
+    const bool all_done = done_.size() == ranks_.size();
+    if (stopped_by_ == 0 && failure_ && !all_done) {
       failure_->done = done_;
       return {report_failure(*failure_, ranks_, err_)};
     }

@@ -380,6 +380,10 @@ TEST_CASE("a rank that exits with 0 while its peers need it ends them, long befo
   }
 }
 
+TEST_CASE("a job whose ranks all exit with 0 has succeeded, also after an alarm") {
+  CHECK_EQ(launch("--nproc-per-node 2", str(rank_program, " alarm")).code, 0);
+}
+
 #if defined(RINGLET_TESTS_GLOO)
 TEST_CASE("a rank that exits with 0 on one node ends its peers on the other") {
   const std::string port = free_port();

@@ -242,6 +242,7 @@ void run_rank(const Trial& trial) {
   if (trial.processes() == 1) return comm::launch(rank_main, kRanks, {.group = options});
   if (armed && trial.saving() && environment.rank == trial.culprit) options.observer = &incident;
   comm::run_from_env(rank_main, options);
+  if (armed) write_file(trial.folder / str("ended_", environment.rank), "");
 }
 
 }  // namespace ringlet::drill

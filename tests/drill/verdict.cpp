@@ -76,14 +76,13 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
   const std::size_t place = std::min(error.find("; rank "), error.find(" (rank "));
   const std::string cause = trial.fault == Fault::disk_full ? error : error.substr(0, place);
   if (!(broken && rank == trial.culprit) && !contains(cause, {culprit})) return culprit;
-  // A rank may still be at the end of the previous step when its peers have completed it. Shared
-  // memory still works for a rank with broken connections: its peers may notice it a step later.
+  // A rank may still be at the end of the previous step when its peers have completed it, or have
+  // begun no step. Ranks whose connections broke may notice it some steps later.
   const std::string step = str("training step ", trial.at);
+  const std::string before = trial.at == 1 ? "collective" : str("training step ", trial.at - 1);
   const bool earlier = trial.fault != Fault::nan && !trial.saving();
-  if (!contains(error, {step}) &&
-      !(earlier && contains(error, {str("training step ", trial.at - 1)})) &&
-      !(broken && contains(error, {str("training step ", trial.at + 1)})))
-    return step;
+  const bool later = broken && contains(error, {"collective"});
+  if (!contains(error, {step}) && !(earlier && contains(error, {before})) && !later) return step;
   if (trial.fault == Fault::nan) return contains(error, {"the loss of"}) ? "" : "the loss of";
   // Ranks may enter the checkpoint while rank 0 dies creating its files.
   const bool late = trial.fault == Fault::killed_saving && trial.creating();
@@ -95,7 +94,7 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
     // Ranks with slices of a layer wait for each other in each product; stages do not.
     const bool same = trial.fault == Fault::other_rows || (trial.job == Job::tensor && !broken);
     const std::string micro = same ? str("micro-batch ", trial.micro_batch()) : "micro-batch";
-    return contains(error, {micro}) ? "" : micro;
+    return later || contains(error, {micro}) ? "" : micro;
   }
   return contains(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
                  contains(error, {"collective"})
@@ -109,12 +108,19 @@ std::string verdict(const Trial& trial, const Outcome& outcome, const End& undis
   if (outcome.code != 0)
     return fmt::format("the restarted job ended with {}: {}", outcome.code, outcome.output);
   if (!fs::exists(trial.folder / "fault_at")) return "nothing went wrong";
-  if (!fs::exists(trial.folder / "restarted_at")) return "it was not restarted";
+  // Shared memory still works for a rank with broken connections: ranks may complete the training.
+  const auto completed = [&](int rank) {
+    return trial.fault == Fault::closed_socket && fs::exists(trial.folder / str("ended_", rank));
+  };
+  bool restarts = false;
+  for (int rank = 0; rank < trial.processes(); ++rank) restarts = restarts || !completed(rank);
+  if (restarts != fs::exists(trial.folder / "restarted_at"))
+    return restarts ? "it was not restarted" : "it was restarted after its end";
   if (outcome.seconds > std::chrono::duration<double>(kTimeout + kPatience).count())
     return fmt::format("{:.1f} s passed until the ranks had ended", outcome.seconds);
   for (int rank = 0; rank < trial.processes(); ++rank) {
     const std::string& error = outcome.errors[static_cast<std::size_t>(rank)];
-    if (is_mute(trial, rank)) continue;
+    if (completed(rank) || is_mute(trial, rank)) continue;
     if (const std::string word = missing_words(trial, rank, error); !word.empty())
       return fmt::format("process {} does not print '{}': {}", rank, word, error);
   }
