@@ -2,8 +2,10 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstddef>
@@ -38,6 +40,13 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Whether the file system of temporary folders has files without a name.
+inline bool has_unnamed_files() {
+  const int fd = ::open(std::filesystem::temp_directory_path().c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
 
 /// During its lifetime, no file of this process grows beyond `nbytes`: emulates a full disk.
 class FullDisk {

@@ -149,7 +149,13 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(follow_links(path)) {
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     fail_input(path.string(), ": cannot write: it exists and is not a regular file");
   }
-  temporary_ = temporary_name(path_);
+  const fs::path name = temporary_name(path_), folder = path_.parent_path();
+  // A file without a name vanishes with its process, even after SIGKILL. Some file systems have
+  // none, and commit() needs /proc to name it. A name that is too long is an error now, not then.
+  if (::access(name.c_str(), F_OK) != 0 && errno == ENOENT && ::access("/proc/self/fd", F_OK) == 0)
+    fd_ = ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (fd_ >= 0) return;
+  temporary_ = name;
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail_errno("cannot write", errno);
 }
@@ -206,6 +212,13 @@ void AtomicFile::sync() {
 void AtomicFile::commit() {
   RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": committed twice");
   sync();
+  if (temporary_.empty()) {
+    const fs::path name = temporary_name(path_);  // linkat() cannot replace a file
+    if (::linkat(AT_FDCWD, str("/proc/self/fd/", fd_).c_str(), AT_FDCWD, name.c_str(),
+                 AT_SYMLINK_FOLLOW) != 0)
+      fail_errno("cannot write", errno);
+    temporary_ = name;
+  }
   if (::close(std::exchange(fd_, -1)) != 0) fail_errno("cannot write", errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("cannot rename", errno);
   temporary_.clear();

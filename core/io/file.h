@@ -36,8 +36,8 @@ class MappedFile {
   std::size_t nbytes_ = 0;
 };
 
-/// A file under construction: bytes go to a temporary name in the same folder; commit() syncs and
-/// renames it over `path`. Without commit() (an exception, a full disk) the temporary file is
+/// A file under construction, without a name if the file system has such files, else "NAME.tmp.*".
+/// commit() syncs it and renames it over `path`. Without commit() (an exception, a full disk) it is
 /// removed and `path` is unchanged. A link is followed: its target is replaced. The folder must
 /// exist. Every write is checked.
 class AtomicFile {

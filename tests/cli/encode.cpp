@@ -5,6 +5,7 @@
 
 #include "ringlet/core/io/json.h"
 #include "ringlet/core/io/safetensors.h"
+#include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/npy.h"
 
@@ -58,6 +59,35 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   CHECK_EQ(summary["texts_per_s"].number(), doctest::Approx(3 / seconds));
   check_refused(encode("x.npy", "--threads-per-device 0"),
                 "--threads-per-device: expected a whole number from 1 to 4096, found '0'");
+}
+
+TEST_CASE("an encoding that is interrupted or killed leaves nothing") {
+  if (!has_unnamed_files()) return;
+  const TemporaryFolder inputs, folder;
+  const std::string texts = (inputs / "texts.txt").string();
+  std::string lines;
+  for (int i = 0; i < 200'000; ++i) lines += str(i, " dogs\n");
+  ringlet::write_file(texts, lines);
+  for (const char* name : {"e.npy", "e.jsonl"})
+    for (const int number : {SIGINT, SIGTERM, SIGKILL}) {
+      CAPTURE(number);
+      Background encoding(Words{ringlet_program()} + str("encode ", texts, " --model ",
+                                                         oracle("mpnet"), " --output ",
+                                                         (folder / name).string()));
+      const auto writes = [&] {
+        std::error_code ignored;
+        for (fs::directory_iterator at(str("/proc/", encoding.pid(), "/fd"), ignored), end;
+             !ignored && at != end; at.increment(ignored))
+          if (fs::read_symlink(at->path(), ignored).string().starts_with(folder.path().string()))
+            if (const auto size = fs::file_size(at->path(), ignored); !ignored && size > 0)
+              return true;
+        return false;
+      };
+      REQUIRE(Background::until(writes));
+      encoding.signal(number);
+      CHECK_EQ(encoding.wait(), 1000 + number);
+      CHECK_EQ(folder.entries(), 0);
+    }
 }
 
 TEST_CASE("--truncate-dim keeps leading numbers, also more than the folder's truncate_dim") {

@@ -182,6 +182,20 @@ TEST_CASE("a run that is interrupted saves behind its step, says so and can be r
   CHECK_FALSE(fs::exists(folder / "out/model"));
 }
 
+TEST_CASE("a model is written to its end, whatever the signal") {
+  const TemporaryFolder folder;
+  const fs::path output = folder / "out";
+  const auto has = [&](const std::string& beginning) {
+    return std::ranges::any_of(ringlet::list_folder(output), [&](const fs::path& path) {
+      return path.filename().string().starts_with(beginning);
+    });
+  };
+  run(only_steps(output, 2),
+      {.signal = SIGTERM, .when = [&] { return has(".model.") || has("model"); }});
+  CHECK_FALSE(has(".model."));
+  CHECK(fs::exists(output / "model/model.safetensors"));
+}
+
 TEST_CASE("ranks save once for a signal to their parent or to the whole process group") {
   for (const bool to_group : {false, true}) {
     const TemporaryFolder folder;

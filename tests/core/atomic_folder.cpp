@@ -84,10 +84,13 @@ TEST_CASE_FIXTURE(Base, "a folder of a writer that was killed is removed, and no
   const auto is_killed = [&]() -> int {
     AtomicFolder folder(model), other(base / "other");
     write_file(folder.path() / "a", "half");
-    AtomicFile table(base / "table.csv");
+    AtomicFile unnamed(base / "unnamed.csv");
     _exit(0);  // no cleanup
   };
   REQUIRE(exit_code_of(is_killed) == 0);
+  if (has_unnamed_files()) CHECK(base.entries() == 2);
+  remove_unfinished(base.path(), [](const std::string& name) { return name == "unnamed.csv"; });
+  write_file(base / "table.csv.tmp.12345.0", "where a file system has no unnamed files");
   // Similar names that are not temporary ones.
   for (const char* name :
        {".model", ".model.backup.old", "model.tmp.1", "model.tmp.1.x", "x.tmp.1.2"})

@@ -28,6 +28,11 @@ constexpr std::string_view kOwnPrefix = ".ringlet-";
 
 /// Makes a file and removes it: permissions alone say little to root or on a read-only disk.
 void try_file(std::string_view option, const fs::path& folder, const fs::path& wanted) {
+  // Without a name where the file system has such files: a signal leaves nothing.
+  if (const int fd = ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600); fd >= 0) {
+    ::close(fd);
+    return;
+  }
   std::string name = (folder / str(kOwnPrefix, "XXXXXX")).string();
   const int fd = ::mkstemp(name.data());
   if (fd < 0)

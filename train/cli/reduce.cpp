@@ -8,6 +8,7 @@
 #include "ringlet/core/io/json.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/inputs.h"
+#include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/evaluators/encode_together.h"
@@ -86,6 +87,7 @@ void reduce(const ReduceOptions& options, const comm::Group& world) {
   if (first) print_reports({report});
   const train::PrincipalComponents found = fit(options, model, texts, world);
   if (!first) return;
+  const InterruptGuard signals;  // they would leave parts of the folder
   train::reduced_encoder(model, found, options.whiten).save(options.output);
   print_summary(options, texts.size(), model.dimension(), found.kept());
 }

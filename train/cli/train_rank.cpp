@@ -238,7 +238,8 @@ void save_trained(const KeptTraining& training, const comm::Group& group,
   const Losses& losses = training.losses;
   const fs::path& output = arguments.output_dir;
   const bool first = group.rank() == 0;
-  if (first)  // of a run that was killed here
+  const InterruptGuard signals;  // they would leave parts of the folder
+  if (first)                     // of a run that was killed here
     remove_unfinished(
         output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
   training.encoder.save(output / "model",
