@@ -200,6 +200,28 @@ bool holds_model(const fs::path& folder) {
   return path_exists(folder / "config.json") || path_exists(folder / "modules.json");
 }
 
+/// InputError for the folder of a run, or for one of its checkpoints, without a model in it. The
+/// model is in RUN/model once the run has ended, or in a checkpoint of Sentence Transformers.
+void check_no_run(const fs::path& folder) {
+  if (holds_model(folder)) return;
+  constexpr const char* kCheckpoint = "checkpoint-";
+  const fs::path own = folder.has_filename() ? folder : folder.parent_path();
+  const bool is_checkpoint = own.filename().string().starts_with(kCheckpoint);
+  const fs::path run = is_checkpoint ? own.parent_path() : own, model = run / "model";
+  if (holds_model(model))
+    fail_input(folder.string(), ": expected a model's folder, which is ", model.string());
+  bool has_checkpoints = false;
+  for (const fs::path& path : list_folder(run.empty() ? "." : run)) {
+    if (!path.filename().string().starts_with(kCheckpoint)) continue;
+    if (holds_model(path))
+      fail_input(folder.string(), ": expected a model's folder, such as ", path.string());
+    has_checkpoints = true;
+  }
+  if (has_checkpoints)
+    fail_input(folder.string(), ": a checkpoint holds no model; the run writes ", model.string(),
+               " at its end, to which `ringlet train --resume` brings it");
+}
+
 fs::path variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
@@ -215,7 +237,9 @@ fs::path cache() {
 }  // namespace
 
 void check_model_name(const std::string& model) {
-  if (!names_folder(model)) EncoderConfig::named(model);
+  if (names_folder(model)) return;
+  check_no_run(model);
+  EncoderConfig::named(model);
 }
 
 bool names_folder(const std::string& model) {
@@ -229,9 +253,9 @@ bool names_folder(const std::string& model) {
 }
 
 SentenceSettings read_settings(const fs::path& folder) {
-  if (!folder_exists(folder)) fail_input(folder.string(), ": no such folder");
-  if (const fs::path inside = folder / "model"; !holds_model(folder) && holds_model(inside))
-    fail_input(folder.string(), ": expected a model's folder, which is ", inside.string());
+  const bool exists = folder_exists(folder);
+  check_no_run(folder);
+  if (!exists) fail_input(folder.string(), ": no such folder");
   SentenceSettings settings = read_modules(folder);
   check_weight_files(settings);
   return settings;

@@ -302,6 +302,28 @@ TEST_CASE("the folder of a run is not the model in it, and the refusal names tha
                     (folder / "new").string()),
                 line);
   CHECK_FALSE(fs::exists(folder / "new"));
+
+  // A checkpoint of the run, which is not there, is there, and is all that there is.
+  const auto refused = [&](const fs::path& given, const std::string& rest) {
+    const std::string found = given.string() + ": " + rest;
+    check_refused(str("evaluate --model ", given.string(), " --data ", data), found);
+    const Outcome training = run(str("train --model ", given.string(), " --data ", data,
+                                     " --batch 2 --output ", (folder / "new").string()));
+    CHECK_EQ(training.code, 2);
+    CHECK(contains(training.err, found + "\n"));
+  };
+  const std::string meant = "expected a model's folder, which is " + model.string();
+  refused(out / "checkpoint-8", meant);
+  fs::create_directory(out / "checkpoint-8");
+  ringlet::write_file(out / "checkpoint-8/trainer_state.json", "{}");
+  refused(out / "checkpoint-8", meant);
+  refused(out / "checkpoint-8/", meant);
+  fs::rename(model, folder / "kept");
+  for (const char* given : {"", "checkpoint-8", "checkpoint-9"})
+    refused(out / given, str("a checkpoint holds no model; the run writes ", model.string(),
+                             " at its end, to which `ringlet train --resume` brings it"));
+  fs::rename(folder / "kept", out / "checkpoint-9");  // of Sentence Transformers
+  refused(out, "expected a model's folder, such as " + (out / "checkpoint-9").string());
 }
 
 TEST_CASE("a number of threads in the environment that is none is refused" *
