@@ -90,13 +90,13 @@ TEST_CASE("options of evaluations that would have no effect are refused") {
   refused("--save-strategy best --save-steps 2",
           "--save-steps 2: needs --save-strategy steps, found best");
   refused("--save-strategy steps",
-          "--save-strategy steps: expected save_steps of at least 1, found 0");
+          "--save-strategy steps: expected --save-steps of at least 1, found 0");
   refused("--early-stopping-patience 2",
           "--early-stopping-patience: needs --metric-for-best-model or --load-best-model-at-end");
   refused("--greater-is-better true",
           "--greater-is-better: needs --metric-for-best-model or --load-best-model-at-end");
   refused("--load-best-model-at-end --eval-strategy no",
-          "--load-best-model-at-end: expected eval_strategy steps or epoch, found no");
+          "--load-best-model-at-end: expected --eval-strategy steps or epoch, found no");
   refused("--early-stopping-threshold 0.5",
           "--early-stopping-threshold 0.5: needs --early-stopping-patience");
 }

@@ -204,7 +204,7 @@ TEST_CASE("with redundancy, ranks go on from memory unless neighbours are killed
     CHECK_MESSAGE(contains(outcome.err, "--redundancy 1: expected " + line), outcome.err);
   };
   refuse("--strategy ddp", "strategy zero1, ");
-  refuse("--strategy fsdp --fsdp-shard-size 1", "no fsdp_shard_size");
+  refuse("--strategy fsdp --fsdp-shard-size 1", "no --fsdp-shard-size");
   refuse("--strategy zero1 --mesh tensor=2", "neither pipe nor tensor in the mesh");
   check_refused(run(training("alone", "--strategy fsdp --devices 2 --redundancy 1")),
                 "--redundancy 1: needs `ringlet run --min-ranks`, which goes on without ranks that "

@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "ringlet/core/base/quote.h"
 #include "ringlet/core/io/file.h"
@@ -236,6 +237,25 @@ void run(Command& command) {
   }
 }
 
+/// The text with options in place of the fields that it names: --save-steps for save_steps. A field
+/// of one word, such as strategy, stays: the text may mean the word.
+std::string with_options(const Command& command, const std::string& text) {
+  const auto in_name = [&](std::size_t at) {
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
+  };
+  std::string named;
+  for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
+    end = at + 1;
+    while (in_name(at) && in_name(end)) ++end;
+    const std::string word = text.substr(at, end - at);
+    const auto field = std::ranges::find(command.options, word, &Option::setting);
+    const bool is_field = word.find('_') != word.npos && field != command.options.end();
+    named += is_field ? field->name() : word;
+  }
+  return named;
+}
+
 }  // namespace
 
 void name_options(const Command& command, const std::function<void()>& body) {
@@ -244,7 +264,8 @@ void name_options(const Command& command, const std::function<void()>& body) {
   } catch (const SettingError& error) {
     for (const Option& option : command.options)
       if (option.setting == error.setting)
-        fail_input(option.name(), std::string(error.what()).substr(error.setting.size()));
+        fail_input(option.name(),
+                   with_options(command, std::string(error.what()).substr(error.setting.size())));
     throw;
   }
 }
