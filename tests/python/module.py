@@ -564,6 +564,18 @@ class Errors(Scratch):
             ringlet.from_dlpack(5)
         with self.assertRaisesRegex(TypeError, "^encode: expected texts, found int"):
             ringlet.SentenceEncoder(MODEL).encode(5)
+        with self.assertRaisesRegex(TypeError, "^encode: expected texts, found bytes$"):
+            ringlet.SentenceEncoder(MODEL).encode(b"a dog")
+        encoder, half = ringlet.SentenceEncoder(MODEL), "a \ud800"
+        for call, what in [(lambda: encoder.encode(["a", half]), "encode: the text at index 1"),
+                           (lambda: encoder.encode(half), "encode: the text at index 0"),
+                           (lambda: encoder.encode("a", prompt=half), "prompt"),
+                           (lambda: encoder.tokenize(["a", half]), "tokenizer: the text at index 1"),
+                           (lambda: encoder.tokenizer(half), "tokenizer: the text at index 0"),
+                           (lambda: encoder.tokenizer.encode(half), "tokenizer: the text at index 0"),
+                           (lambda: ringlet.train(model="tiny", prompt=half), "prompt")]:
+            with self.assertRaisesRegex(ringlet.InputError, rf"^{what} has half of a surrogate pair, '\\ud800', at 2$"):
+                call()
         with self.assertRaisesRegex(TypeError, "batch and per_device_train_batch_size are the same option; give one"):
             ringlet.train(batch=8, per_device_train_batch_size=4)
 

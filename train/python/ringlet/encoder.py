@@ -15,13 +15,21 @@ _BATCH_TOKENS = 4096
 
 
 def _list_of(sentences: Iterable[str], what: str) -> List[str]:
-    if not hasattr(sentences, "__iter__"):
+    if isinstance(sentences, (bytes, bytearray)) or not hasattr(sentences, "__iter__"):
         raise TypeError(f"{what}: expected texts, found {type(sentences).__name__}")
     texts = list(sentences)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"{what}: expected texts, found {type(text).__name__} at index {i}")
+        check_unicode(text, f"{what}: the text at index {i}")
     return [str(text) for text in texts]  # NumPy's are a class of their own
+
+
+def check_unicode(text: str, what: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _ringlet.InputError(f"{what} has half of a surrogate pair, {text[error.start]!a}, at {error.start}") from None
 
 
 def _check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
@@ -51,7 +59,7 @@ class Tokenizer:
 
     def __call__(self, texts: Texts) -> Dict[str, Array]:
         """input_ids and attention_mask, (texts, longest) in int64."""
-        rows = self._encoder._tokenize([texts] if isinstance(texts, str) else _list_of(texts, "tokenizer"))
+        rows = self._encoder._tokenize(_list_of([texts] if isinstance(texts, str) else texts, "tokenizer"))
         shape = len(rows), max(map(len, rows), default=0)
         ids, mask = numpy.full(shape, self.pad_token_id, "int64"), numpy.zeros(shape, "int64")
         for i, row in enumerate(rows):
@@ -61,7 +69,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> List[int]:
         """Ids with special tokens, cut to the model's max_seq_length."""
-        return self._encoder._tokenize([text])[0]
+        return self._encoder._tokenize(_list_of([text], "tokenizer"))[0]
 
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         return self._encoder._decode([int(token) for token in token_ids], skip_special_tokens)
@@ -131,6 +139,8 @@ class SentenceEncoder(_ringlet.Encoder):
             raise ValueError(f"batch_size: expected 1 or more, found {batch_size}")
         if truncate_dim is not None and truncate_dim < 1:
             raise ValueError(f"truncate_dim: expected 1 or more, found {truncate_dim}")
+        if isinstance(prompt, str):
+            check_unicode(prompt, "prompt")
         if device is not None:
             self.to(device)
         single = isinstance(sentences, str)

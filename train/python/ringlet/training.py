@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 import numpy
 
 from . import _ringlet, hub
+from .encoder import check_unicode
 
 _BY_OTHER_NAMES = {"batch_size": "batch", "train_dataset": "data", "eval_dataset": "eval", "max_seq_length": "max-length",
                    "model_name_or_path": "model", "warmup_ratio": "warmup", "warmup_steps": "warmup",
@@ -113,7 +114,10 @@ def _words(keywords: Dict[str, Any], kept: Dict[str, str]) -> List[str]:
                 if _is_table(one):
                     values[i] = option if len(values) == 1 else f"{option}-{i + 1}"
                     kept[values[i]] = _json_lines(values[i], one)
-        words += [f"--{option}={_text(one)}" for one in values if one is not None]
+        texts = [_text(one) for one in values if one is not None]
+        for text in texts:
+            check_unicode(text, name)
+        words += [f"--{option}={text}" for text in texts]
     return words
 
 
