@@ -110,7 +110,16 @@ compare_peers() {
   [ -z "$json" ] || written+=("${json%.json}.peers.json")
 }
 
+# The build takes minutes, so options that only the program knows are looked up in its source.
+known=" $(grep -ohE '"--[a-z-]+"' "$root"/bench/options.cpp "$root"/bench/program_options.h | tr -d '"' | paste -sd' ') "
+after=
+for argument in "${arguments[@]}"; do
+  [[ $argument == --* || $after == --* && $after != *=* ]] || fail "unknown argument '$argument'; scripts/bench.sh --help lists what there is"
+  [[ $argument != --* || $known == *" ${argument%%=*} "* ]] || fail "unknown option '${argument%%=*}'; expected one of$known"
+  after=$argument
+done
 device=$(value_of --device cpu)
+[[ $device =~ ^(cpu|cuda)(:[0-9]+)?$ ]] || fail "--device: expected cpu or cuda, perhaps with an index, found '$device'"
 build_options=(-Dbench=enabled)
 defaults=(--threads-per-device 1) # one-core devices, for any number of cores
 devices=$(($(nproc) < 2 ? 1 : 2))
@@ -129,6 +138,7 @@ if [[ $device == cuda* ]]; then
   peers=${peers:-yes}
 fi
 devices=$(value_of --devices "$devices")
+[[ $devices =~ ^[1-9][0-9]{0,3}$ ]] || fail "--devices: expected a whole number from 1 to 1024, found '$devices'"
 report=$(value_of --json '') timeline=$(value_of --timeline '')
 check_folder --report "$page"
 check_folder --json "$report"

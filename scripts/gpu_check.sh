@@ -512,16 +512,18 @@ slice_peers_384() {
 
 slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench versions tune table attention peers peers_384)
 [ $# -gt 0 ] || set -- "${slices[@]}"
+for slice; do
+  if ! declare -F "slice_$slice" >/dev/null; then
+    echo "unknown slice $slice; there are ${slices[*]}" >&2
+    exit 2
+  fi
+done
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_libraries
 COMMIT=${COMMIT:-$(cat "${HEADERS:-.}/commit" 2>/dev/null || git rev-parse HEAD 2>/dev/null || echo unknown)}
 GPU=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
 export COMMIT GPU=${GPU:-no GPU}
 for slice; do
-  if ! declare -F "slice_$slice" >/dev/null; then
-    echo "unknown slice $slice; there are ${slices[*]}" >&2
-    exit 2
-  fi
   [ -n "${ONLY:-}" ] || rm -f "$results/$slice.checks"
   "slice_$slice"
 done
