@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "ringlet/comm/host.h"
 #include "ringlet/core/base/error.h"
@@ -17,6 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The same as a rank has with an absent store.
+constexpr std::chrono::seconds kPatience{5};
 // Ranks that wait for each other reach their timeouts within this time.
 constexpr std::chrono::milliseconds kTimeoutSpread{500};
 
@@ -81,7 +84,8 @@ void Membership::note_lazy_loading() const {
 }
 
 std::string Membership::get(const std::string& what, const std::string& meaning) const {
-  const auto deadline = Clock::now() + timeout;
+  const auto start = Clock::now(), deadline = start + timeout;
+  bool noted = false;
   while (true) {
     const auto asked = Clock::now();
     constexpr Timeout slice{100};
@@ -93,6 +97,8 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
         fail("[group] ", id, ": ", waited(), " for ", meaning,
              size == 2 ? chain_from(name_of(1 - rank)) : "");
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
+      if (Clock::now() >= start + kPatience && !std::exchange(noted, true))
+        note("waiting", str("[group] ", id, ": rank ", me(), " waits for ", meaning));
     }
   }
 }

@@ -510,6 +510,18 @@ TEST_CASE("a node that does not find the store names its place") {
   CHECK_EQ(alone.wait(), 128 + SIGINT);
 }
 
+TEST_CASE("a node names a rank that it waits for") {
+  Background alone(
+      node_command(free_port(), "0", "--nproc-per-node 2", str(rank_program, " group")));
+  const std::string note = " waits for rank 2\n";
+  CHECK(Background::until([&] { return contains(alone.err(), note); }));
+  CHECK(contains(alone.err(), "[group] world: rank "));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK_EQ(count(alone.err(), note), 1);  // one rank of those that came
+  alone.signal(SIGINT);
+  CHECK_EQ(alone.wait(), 128 + SIGINT);
+}
+
 TEST_CASE("unauthenticated connections leave a launcher descriptors for its ranks") {
   const TemporaryFolder folder;
   const std::string port = free_port(), go = (folder / "go").string();
