@@ -278,7 +278,12 @@ TEST_CASE_FIXTURE(Fixture, "more than the memory limit, or a limit that is no si
     refuse(train(data, str("--batch 1 --memory-limit 64KiB --strategy ", strategy, " --devices 1")),
            {"--memory-limit: the random weights of tiny need ", " bytes",
             "found " + std::to_string(64 << 10)});
-  refuse(train(data, {"--memory-limit", "4 parsecs"}), {"--memory-limit", "parsecs"});
+  // A decimal unit would be taken for the binary one.
+  for (const char* wrong : {"4 parsecs", "1MB", "1gb", "1iB", "1Kb"})
+    refuse(train(data, {"--memory-limit", wrong}),
+           {"--memory-limit: expected bytes, perhaps in KiB, MiB or GiB, found ", wrong});
+  for (const char* right : {"64K", "64 kib", "65536", "65536B", "0.0625m"})
+    refuse(train(data, {"--batch", "1", "--memory-limit", right}), {"found 65536"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a trained model is not trained further on generated sentences") {

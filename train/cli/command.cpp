@@ -51,8 +51,7 @@ std::size_t parse_bytes(const std::string& text) {
   const auto number = parse_number<double>(std::string_view(text).substr(0, end));
   std::string unit = text.substr(std::min(text.find_first_not_of(' ', end), text.size()));
   std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (unit.ends_with('b')) unit.pop_back();
-  if (unit.size() == 2 && unit[1] == 'i') unit.pop_back();
+  if (unit == "b" || (unit.size() == 3 && unit.ends_with("ib"))) unit.resize(unit.size() / 2);
   constexpr std::string_view kUnits = "kmgtpe";
   const std::size_t power = unit.size() == 1 ? kUnits.find(unit[0]) + 1 : 0;  // npos + 1 is 0
   const double bytes = number.value_or(-1) * std::pow(1024.0, static_cast<double>(power));

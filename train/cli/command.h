@@ -55,7 +55,7 @@ struct OneOf {
 };
 /// true or false
 bool parse_bool(const std::string& text);
-/// Bytes: "64K", "4MiB", "1.5 GB", in powers of 1024.
+/// Bytes: "64K", "4MiB", "1.5 G", in powers of 1024; "MB" may mean 10^6 and is refused.
 std::size_t parse_bytes(const std::string& text);
 std::int64_t parse_in(Range<std::int64_t> range, const std::string& text);
 double parse_in(Range<double> range, const std::string& text);
