@@ -28,7 +28,9 @@ TEST_CASE("unknown options and commands name the nearest one") {
   check_refused("info --colour",
                 "unknown option '--colour'; ringlet info --help lists what there is");
   check_refused("train --model tiny --batch 4 --batch 8",
-                "--batch: given 2 times, perhaps by another of its names; expected one value");
+                "--batch: expected one value, found '4' and '8'");
+  check_refused("search queries.txt --model folder",
+                "--model: expected one value, found 'queries.txt' and 'folder'");
   for (const char* name : {"--learning-rate", "--learning_rate"})
     check_refused(str("train ", name, " 2e-5"),
                   str("unknown option '", name, "'; did you mean --lr?"));
@@ -46,6 +48,10 @@ TEST_CASE("wrong values name the option and what was expected") {
   for (const char* command : {"train", "make-data"})
     check_refused(str(command, " --seed -1"),
                   "--seed: expected a whole number from 0 to 9223372036854775807, found '-1'");
+  check_refused("train --model tiny --reshard-after-forward maybe",
+                "--reshard-after-forward: expected true or false, found 'maybe'");
+  check_refused("train --model tiny --step-graphs on",
+                "--step-graphs: unknown step graph mode 'on'; expected auto or off");
   check_refused("train --model tiny --max-steps 0",
                 "--max-steps: expected a whole number from 1 to 1099511627776, found '0'");
   check_refused("train --model tiny --lr abc",
@@ -133,7 +139,7 @@ TEST_CASE("a wrong file of options is one line with the file's name and line" *
                 "2: --batch: expected a whole number from 1 to 1048576, found 'many'");
   folder.refuse("data = []\n", "1: expected a value in the array");
   folder.refuse("data = [[\"a\"]]\n", "1: expected a string in quotes, a number, true or false");
-  folder.refuse("padded = 2\n", "1: --padded: expected true or false");
+  folder.refuse("padded = 2\n", "1: --padded: expected true or false, found '2'");
   // The parser's words, after the file and the line, then what a value is.
   for (const char* broken : {"model = \"tiny\"\nbatch = 8 9\n", "lr = 1e-4\nmodel = tiny\n",
                              "loss = \"softmax\"\nloss = \"mnrl\"\n"}) {

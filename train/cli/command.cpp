@@ -42,7 +42,7 @@ const std::string& OneOf::operator()(const std::string& text) const {
 }
 
 bool parse_bool(const std::string& text) {
-  if (text != "true" && text != "false") fail_input("expected true or false");
+  if (text != "true" && text != "false") fail_input("expected true or false, found ", quote(text));
   return text == "true";
 }
 

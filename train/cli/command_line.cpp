@@ -197,9 +197,12 @@ Command* give_words(Command& program, std::span<const char* const> words) {
 /// Sets the values of the options in their order.
 void set_values(Command& command) {
   for (const Option& option : command.options) {
-    if (option.given.size() > 1 && !option.repeats && !option.type.empty())  // no flag
-      fail_input(option.name(), ": given ", option.given.size(),
-                 " times, perhaps by another of its names; expected one value");
+    if (option.given.size() > 1 && !option.repeats && !option.type.empty()) {  // no flag
+      std::vector<std::string> values;
+      for (const Option::Value& one : option.given) values.push_back(quote(one.value));
+      fail_input(option.name(), ": expected one value, found ",
+                 fmt::format("{}", fmt::join(values, " and ")));
+    }
     for (const std::string& other : option.excludes)
       if (!option.given.empty() && !command.find(other)->given.empty())
         fail_input(other, " excludes ", option.name());

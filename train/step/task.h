@@ -21,7 +21,7 @@ class Optimizer;
 class StepGraphs;
 
 enum class StepGraphMode { automatic, off };
-inline constexpr EnumNames<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
+inline constexpr EnumNames<StepGraphMode, 2> kStepGraphModes{"step graph mode", {"auto", "off"}};
 
 /// Rows of one data set in an epoch.
 struct EpochRows {
