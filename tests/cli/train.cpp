@@ -59,6 +59,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
       run(str("train --model tiny --output ", output, " --max-steps ", kInstrumented ? 20 : 240));
   REQUIRE_EQ(outcome.code, 0);
   CHECK(contains(outcome.err, "pairs/s"));
+  CHECK(outcome.out.ends_with("wrote " + output + ": model/, metrics.jsonl, curves.svg, eval/\n"));
   const double dev = column(folder / "out/metrics.jsonl", "eval_nli-dev_loss").back();
   CHECK(std::isfinite(dev));
   if (!kInstrumented) {

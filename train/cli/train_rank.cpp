@@ -334,12 +334,13 @@ void train_and_save(KeptTraining& training, const comm::Group& group, bool goes_
                "compare: they changed nothing\n",
                result.lone_rows);
   fmt::print(
-      "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg{}{}\n",
+      "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg{}{}{}{}\n",
       result.steps, mean_loss(result),
       result.rows == 0  // all were trained before
           ? "none left to train"
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
       describe(group, encoder.device()), output.string(),
+      path_exists(output / "eval") ? ", eval/" : "", audited ? str(", ", train::kAudit) : "",
       arguments.tensorboard ? str(", ", train::kEventFile, "*") : "", wrote_timeline(options));
 }
 
