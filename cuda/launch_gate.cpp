@@ -8,7 +8,7 @@
 namespace ringlet::cuda {
 namespace {
 
-thread_local int launches_here = 0;  // scopes of this thread
+thread_local int launches_here = 0, calls_here = 0;  // scopes of this thread
 
 }  // namespace
 
@@ -27,12 +27,13 @@ LaunchGate::Clock::time_point LaunchGate::deadline() const {
 LaunchGate::Call::Call() {
   LaunchGate& gate = instance();
   std::unique_lock lock(gate.mutex_);
-  const bool waits = launches_here == 0 && std::uncaught_exceptions() == 0;
+  const bool waits = calls_here++ == 0 && launches_here == 0 && std::uncaught_exceptions() == 0;
   while (waits && Clock::now() < gate.deadline()) gate.changed_.wait_until(lock, gate.deadline());
   ++gate.calls_;
 }
 
 LaunchGate::Call::~Call() {
+  --calls_here;
   LaunchGate& gate = instance();
   const std::lock_guard lock(gate.mutex_);
   if (--gate.calls_ == 0) gate.changed_.notify_all();
@@ -96,5 +97,7 @@ void LaunchRound::abandon() noexcept {
   abandoned_ = true;
   gate.close(*this);
 }
+
+bool may_call_driver() { return calls_here > 0 && launches_here == 0; }
 
 }  // namespace ringlet::cuda

@@ -48,9 +48,9 @@ class LaunchGate {
 
   /// A call that may allocate or free memory of a device or of pinned pages, or load kernels. So is
   /// one that makes streams, events or graphs. It waits until no round is open, or until all have
-  /// passed their deadlines. It does not wait within a launch of a round, nor where an exception
-  /// ends a scope: that rank's launch will not come. No other lock is taken within, since its owner
-  /// may wait here.
+  /// passed their deadlines. It does not wait within another one or a launch, nor where an
+  /// exception ends a scope: that rank's launch will not come. No other lock is taken within, since
+  /// its owner may wait here.
   class Call {
    public:
     Call();
@@ -85,5 +85,9 @@ class LaunchGate {
   std::set<LaunchRound*> open_;
   int calls_ = 0;  // in progress
 };
+
+/// Whether this thread is in a LaunchGate::Call, and in no LaunchGate::Launch. The emulated GPUs of
+/// tests refuse such calls elsewhere.
+bool may_call_driver();
 
 }  // namespace ringlet::cuda

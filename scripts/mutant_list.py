@@ -1,4 +1,4 @@
-"""The mutants of cuda/, comm/ and autograd/: each barrier, release, acquire, bounds test and wait, taken out."""
+"""The mutants of cuda/, comm/ and autograd/: each barrier, release, acquire, bounds test, wait and gated call, out."""
 
 import dataclasses
 import glob
@@ -30,6 +30,10 @@ KINDS = {
         (rf"(?<=\|\| ){BOUND}(?=\)| \|\|)(?=[^;{{]*\) (?:return|continue|break))", "false"),
         (rf"(?<== ){BOUND}(?= \? )", "true"),
         (rf"(?<=, ){BOUND}(?= \? )", "true"),
+    ]),
+    "launch gate": (("cuda/*.cpp",), [
+        (r"const LaunchGate::Call \w+;", ";"),
+        (r"loads\.emplace\(\);", "loads.reset();"),
     ]),
     "event wait": (("autograd/*.cpp", "cuda/*.cpp", "comm/*.cpp", "comm/*/*.cpp", "comm/*/*.h"), [
         (r"(?<=[ :])(?:SideBranch::)?join_current\(\);", ";"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutants of cuda/, comm/ and autograd/ on the emulated GPU: mutants.py BUILD [OPTIONS].
 
-Takes each barrier, release, acquire, bounds test and wait out in turn, recompiles the objects that it
+Takes each barrier, release, acquire, bounds test, wait and gated call out in turn, recompiles the objects that it
 is in and runs the emulated programs in BUILD (`ninja -C BUILD emulated` made them) whose kernels reach its
 line, until a test fails. Results are appended to a file of BUILD/mutants: a later run continues with those that lack
 one. --report prints the table. tests/emulated/survivors.txt states the reasons of survivors."""
@@ -30,6 +30,7 @@ HOST_TESTS = {
     "comm/group_capture": ["host:comm/nccl", "comm/device"],
     "cuda/peer_ranks": ["cuda/all_reduce_device", "comm/device"],
     "autograd/": ["autograd/side_branch"],
+    "cuda/stream": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/all_reduce_device"],
     "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/memory_device", "train/step/step_graphs"],
     "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring"],
 }

@@ -13,6 +13,7 @@
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/cuda/peer_ranks.h"
+#include "ringlet/tests/emulated/emulated.h"
 
 using namespace ringlet;
 using namespace ringlet::cuda;
@@ -93,6 +94,7 @@ struct Ranks {
   /// One launch on each device, and their end.
   void run(const PeerCall& call) {
     const std::set<Device> different(devices.begin(), devices.end());
+    for (const Device device : different) peers.load(call, device);
     for (const Device device : different) peers.run(call, device);
     for (const Device device : different) synchronize(device);
   }
@@ -294,6 +296,7 @@ TEST_CASE("cuda: several GPUs, one without a launch ends the others, and its ran
   const OnDevice<float> device(devices, inputs_of<float>(2, 1000, 1), 0);
   const std::vector<std::int64_t> edges = edges_of(1000, 2);
   const PeerCall call{.data = device.data(), .edges = edges, .dtype = DType::f32};
+  ranks.load(call, devices[1]);
   ranks.run(call, devices[1]);
   const char* line = "[all_reduce] rank 1 waited too long for rank 0 in step 0, segment 0";
   CHECK_THROWS_WITH_AS(synchronize(devices[1]), line, Error);
@@ -352,13 +355,22 @@ TEST_CASE("cuda: several GPUs, calls of the driver wait while a launch is missin
   }
 }
 
+TEST_CASE("cuda: several GPUs, the emulated driver refuses a call outside the gate") {
+  if (!emulated::configure || !has_peers()) return;
+  std::byte* const pinned = allocate_pinned(default_device(), 8);
+  CHECK_THROWS_WITH(cudaFreeHost(pinned), "release outside the launch gate");
+  CHECK_NOTHROW(free_pinned(pinned));
+}
+
 TEST_CASE("cuda: several GPUs, a rank that fails ends a launch that waits for it") {
   if (!has_peers()) return;
   const Devices devices = spread(2);
   PeerRanks ranks(devices, {.seconds = 60});
   const OnDevice<float> device(devices, inputs_of<float>(2, 1000, 1), 0);
   const std::vector<std::int64_t> edges = edges_of(1000, 2);
-  ranks.run({.data = device.data(), .edges = edges, .dtype = DType::f32}, devices[1]);
+  const PeerCall call{.data = device.data(), .edges = edges, .dtype = DType::f32};
+  ranks.load(call, devices[1]);
+  ranks.run(call, devices[1]);
   ranks.abandon();
   CHECK_THROWS_WITH_AS(device.values(1), "[all_reduce] ended, because a rank has failed", Error);
 }

@@ -55,6 +55,7 @@ TEST_CASE("a round waits for calls in progress, and its launches with it") {
   std::optional<LaunchGate::Call> in_progress(std::in_place);
   const auto first = beside([&] { launch({round}); }), second = beside([&] { launch({round}); });
   CHECK(waits(first));
+  call();  // within that of its own thread
   CHECK(waits(second));
   const auto later = beside(call);
   CHECK(waits(later));  // or calls could put a launch off again and again

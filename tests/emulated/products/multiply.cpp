@@ -1,7 +1,9 @@
 // Matrix products of the emulated GPU: plain loops. Reads and writes are checked like a kernel's.
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "../gpu/copy.h"
@@ -174,11 +176,20 @@ void run(const ProductCall& call, const LaunchOrder& order) {
 }  // namespace
 }  // namespace ringlet::emulated
 
+extern "C" void ringlet_emulated_delay(const char* name) {
+  ringlet::emulated::Call held;
+  held.streams().delay_call(held.lock(), name);
+}
+
 extern "C" void ringlet_emulated_multiply(const ringlet::emulated::ProductCall& call,
                                           cudaStream_t stream) {
   using namespace ringlet::emulated;
-  const Call held;
+  Call held;
+  Stream* const on = held.streams().of(stream);
+  static std::set<std::array<int, 5>> loaded;  // kernels
+  if (loaded.insert({on->device, call.algorithm, call.a.type, call.a_transposed, call.b_transposed})
+          .second)
+    held.streams().delay_call(held.lock(), "cublasLtMatmul");
   held.streams().enqueue(
-      held.streams().of(stream),
-      at_once("cublasLtMatmul", [call](const LaunchOrder& order) { run(call, order); }));
+      on, at_once("cublasLtMatmul", [call](const LaunchOrder& order) { run(call, order); }));
 }

@@ -33,6 +33,8 @@ struct ProductCall {
 
 }  // namespace ringlet::emulated
 
+/// Delays a call of the library as Streams::delay_call() does.
+extern "C" void ringlet_emulated_delay(const char* name);
 /// Enqueues the product.
 extern "C" void ringlet_emulated_multiply(const ringlet::emulated::ProductCall& call,
                                           cudaStream_t stream);

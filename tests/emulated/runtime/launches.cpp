@@ -50,12 +50,15 @@ struct Registered {
   RegisteredModule* module = nullptr;
   std::string name;
   Kernel* found = nullptr;
+  unsigned loaded = 0;                           // a bit for each device
   std::size_t dynamic_bytes = kSharedByDefault;  // that a launch may ask for
 
-  /// Loads it at the first use.
+  /// Loads it at the first use on each device.
   Kernel& kernel(Call& call) {
+    const unsigned here = 1u << current_device();
+    if ((std::exchange(loaded, loaded | here) & here) == 0)
+      call.streams().delay_call(call.lock(), plain_name(name).c_str());
     if (!found) {
-      call.streams().delay_call(call.lock());
       found = &module->kernel(name);
       found->registers = registers_of(name);
       report_at_exit(*found);

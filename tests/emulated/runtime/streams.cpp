@@ -9,6 +9,12 @@
 #include "../gpu/launch.h"
 #include "pinned_accesses.h"
 
+namespace ringlet::cuda {
+
+[[gnu::weak]] bool may_call_driver();  // null in programs without the library
+
+}  // namespace ringlet::cuda
+
 namespace ringlet::emulated {
 namespace {
 
@@ -87,7 +93,9 @@ void Streams::enqueue_now(Stream& stream, const std::shared_ptr<const StreamOper
   go_on();
 }
 
-void Streams::delay_call(Lock& lock) {
+void Streams::delay_call(Lock& lock, const char* name) {
+  if (settings().devices > 1 && cuda::may_call_driver && !cuda::may_call_driver())
+    throw Fault(std::string(name) + " outside the launch gate");
   std::erase_if(waiting_launches_, streams::is_done);
   if (waiting_launches_.empty()) return;
   ++delayed_calls_;

@@ -59,8 +59,9 @@ class Streams final : public streams::Scheduler {
   cudaError_t finish(Lock& lock, const Point& point);
   /// A call that a driver may delay until running kernels have ended, those of peers too. Other
   /// threads' launches are delayed as well. Here it waits for kernels that wait for other GPUs;
-  /// others end without the host. It orders nothing.
-  void delay_call(Lock& lock);
+  /// others end without the host. It orders nothing. With several GPUs it throws if ringlet
+  /// calls outside its launch gate.
+  void delay_call(Lock& lock, const char* name = __builtin_FUNCTION());
   void delay_launch(Lock& lock);
   /// Runs a random part of the enqueued work.
   void go_on();
