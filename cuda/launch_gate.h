@@ -47,8 +47,8 @@ class LaunchGate {
   static LaunchGate& instance();
 
   /// A call that may allocate or free memory of a device or of pinned pages, or load kernels. So is
-  /// one that makes streams, events or graphs. It waits until no round is open, or until all have
-  /// passed their deadlines. It does not wait within another one or a launch, nor where an
+  /// one that makes a context, streams, events or graphs. It waits until no round is open, or until
+  /// all have passed their deadlines. It does not wait within another one or a launch, nor where an
   /// exception ends a scope: that rank's launch will not come. No other lock is taken within, since
   /// its owner may wait here.
   class Call {

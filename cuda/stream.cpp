@@ -31,8 +31,8 @@ cudaStream_t default_stream(Device device) {
   static auto* const made = new std::array<std::once_flag, kMostDevices>;
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once((*made)[i], [&] {
-    const DeviceGuard guard(device);
     const LaunchGate::Call call;
+    const DeviceGuard guard(device);
     RINGLET_CUDA(
         cudaStreamCreateWithPriority(&(*streams)[i], cudaStreamNonBlocking, Priorities().own()));
   });
@@ -90,19 +90,19 @@ DeviceGuard::~DeviceGuard() {
 // Groups use streams of high priority for collectives. Their few blocks would otherwise queue after
 // those of products that fill the device, while other ranks wait.
 Stream::Stream(Device device, StreamPriority priority) : device_(device), priority_(priority) {
+  const LaunchGate::Call call;
   const DeviceGuard guard(device);
   const Priorities numbers;
   const int number = priority == StreamPriority::high ? numbers.high : numbers.low;
   cudaStream_t stream = nullptr;
-  const LaunchGate::Call call;
   RINGLET_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, number));
   stream_.reset(stream);
 }
 
 Event::Event(Device device, bool timed) : device_(device), event_(nullptr, {device}) {
+  const LaunchGate::Call call;
   const DeviceGuard guard(device);
   cudaEvent_t event = nullptr;
-  const LaunchGate::Call call;
   RINGLET_CUDA(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));
   event_.reset(event);
 }
@@ -144,9 +144,9 @@ float Event::milliseconds_since(const Event& start) const {
 }
 
 std::byte* allocate_pinned(Device device, std::size_t nbytes) {
+  const LaunchGate::Call call;
   const DeviceGuard guard(device);
   void* data = nullptr;
-  const LaunchGate::Call call;
   const cudaError_t status = cudaHostAlloc(&data, nbytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());  // otherwise the next check would report it again
@@ -248,8 +248,8 @@ bool enable(Device to, Device from) {
   int can = 0;
   RINGLET_CUDA(cudaDeviceCanAccessPeer(&can, to.index, from.index));
   if (!can) return false;
-  const DeviceGuard guard(to);
   const LaunchGate::Call call;
+  const DeviceGuard guard(to);
   const cudaError_t status = cudaDeviceEnablePeerAccess(from.index, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
     static_cast<void>(cudaGetLastError());  // another library has enabled it

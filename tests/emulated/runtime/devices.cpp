@@ -100,6 +100,11 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaSetDevice(int device) {
   if (!exists(device)) return note(cudaErrorInvalidDevice);
+  Call call;
+  static unsigned contexts = 0;  // a bit for each device
+  const unsigned here = 1u << device;
+  if ((std::exchange(contexts, contexts | here) & here) == 0)
+    call.streams().delay_call(call.lock());
   current_device() = device;
   return cudaSuccess;
 }
