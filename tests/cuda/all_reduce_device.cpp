@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "all_reduce_pieces.h"
 #include "all_reduce_reference.h"
