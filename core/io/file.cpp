@@ -144,25 +144,27 @@ std::string_view MappedFile::text() const {
   return {static_cast<const char*>(data_.get()), nbytes_};
 }
 
-AtomicFile::AtomicFile(const fs::path& path) : path_(follow_links(path)) {
+AtomicFile::AtomicFile(const fs::path& path)
+    : path_(follow_links(path)), temporary_(temporary_name(path_)) {
   struct stat status {};
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     fail_input(path.string(), ": cannot write: it exists and is not a regular file");
   }
-  const fs::path name = temporary_name(path_), folder = path_.parent_path();
   // A file without a name vanishes with its process, even after SIGKILL. Some file systems have
-  // none, and commit() needs /proc to name it. A name that is too long is an error now, not then.
-  if (::access(name.c_str(), F_OK) != 0 && errno == ENOENT && ::access("/proc/self/fd", F_OK) == 0)
+  // none, and sync() needs /proc to name it. A name that is too long is an error now, not then.
+  const fs::path folder = path_.parent_path();
+  if (::access(temporary_.c_str(), F_OK) != 0 && errno == ENOENT &&
+      ::access("/proc/self/fd", F_OK) == 0)
     fd_ = ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
   if (fd_ >= 0) return;
-  temporary_ = name;
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail_errno("cannot write", errno);
+  named_ = true;
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (named_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::fail_errno(const char* what, int error) const {
@@ -206,22 +208,19 @@ void AtomicFile::sync() {
   RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": committed twice");
   flush();
   if (::fsync(fd_) != 0) fail_errno("cannot write", errno);
-  synced_ = true;
+  // linkat() cannot replace a file, so this one gets its temporary name first.
+  if (!named_ && ::linkat(AT_FDCWD, str("/proc/self/fd/", fd_).c_str(), AT_FDCWD,
+                          temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    fail_errno("cannot write", errno);
+  named_ = synced_ = true;
 }
 
 void AtomicFile::commit() {
   RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": committed twice");
   sync();
-  if (temporary_.empty()) {
-    const fs::path name = temporary_name(path_);  // linkat() cannot replace a file
-    if (::linkat(AT_FDCWD, str("/proc/self/fd/", fd_).c_str(), AT_FDCWD, name.c_str(),
-                 AT_SYMLINK_FOLLOW) != 0)
-      fail_errno("cannot write", errno);
-    temporary_ = name;
-  }
   if (::close(std::exchange(fd_, -1)) != 0) fail_errno("cannot write", errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("cannot rename", errno);
-  temporary_.clear();
+  named_ = false;
   sync_folder(path_.parent_path());
 }
 

@@ -53,8 +53,8 @@ class AtomicFile {
   int descriptor() const { return fd_; }
   /// Bytes written so far.
   std::size_t size() const { return nbytes_; }
-  /// Writes all bytes to the disk; a full disk is reported here at the latest. Files that belong
-  /// together are all synced before the first commit.
+  /// Writes all bytes to the disk and names the file; a full disk is reported here at the latest.
+  /// Files that belong together are all synced before the first commit.
   void sync();
   /// Syncs the file and renames it to `path`, once; no writes may follow.
   void commit();
@@ -65,11 +65,11 @@ class AtomicFile {
   [[noreturn]] void fail_errno(const char* what, int error) const;
 
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // its name from sync() on, or from the start
   std::string buffer_;
   std::size_t nbytes_ = 0;
   int fd_ = -1;
-  bool synced_ = false;
+  bool named_ = false, synced_ = false;
 };
 
 /// The whole text of a file.
