@@ -164,7 +164,7 @@ class CudaBackend final : public DeviceBackend {
     return cuda::make_event(device);
   }
   void* stream(Device device) override {
-    RINGLET_CUDA(cudaSetDevice(device.index));
+    cuda::set_current(device);
     return cuda::current_stream(device);
   }
   bool is_captured(Device device) override {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -31,8 +33,8 @@ cudaStream_t default_stream(Device device) {
   static auto* const made = new std::array<std::once_flag, kMostDevices>;
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once((*made)[i], [&] {
-    const LaunchGate::Call call;
     const DeviceGuard guard(device);
+    const LaunchGate::Call call;
     RINGLET_CUDA(
         cudaStreamCreateWithPriority(&(*streams)[i], cudaStreamNonBlocking, Priorities().own()));
   });
@@ -74,11 +76,20 @@ const Found& found_devices() {
 int device_count() { return found_devices().count; }
 const std::string& why_no_device() { return found_devices().why_none; }
 
+void set_current(Device device) {
+  static std::array<std::atomic<bool>, kMostDevices> has_context{};
+  std::atomic<bool>& made = has_context[static_cast<std::size_t>(device.index)];
+  std::optional<LaunchGate::Call> call;
+  if (!made) call.emplace();
+  RINGLET_CUDA(cudaSetDevice(device.index));
+  made = true;
+}
+
 DeviceGuard::DeviceGuard(Device device) {
   RINGLET_CUDA(cudaGetDevice(&before_));
   changed_ = before_ != device.index;
   if (!changed_) return;
-  RINGLET_CUDA(cudaSetDevice(device.index));
+  set_current(device);
   // For a thread that has chosen none CUDA reports device 0. Restoring 0 would create a context on
   // it in every process.
   if (!std::exchange(has_chosen, true)) changed_ = false;

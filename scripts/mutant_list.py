@@ -1,4 +1,4 @@
-"""The mutants of cuda/, comm/ and autograd/: each barrier, release, acquire, bounds test, wait and gated call, out."""
+"""The mutants of cuda/, comm/ and autograd/: each lacks a barrier, release, acquire, bounds test, wait or gated call."""
 
 import dataclasses
 import glob

@@ -103,8 +103,8 @@ cudaError_t cudaSetDevice(int device) {
   Call call;
   static unsigned contexts = 0;  // a bit for each device
   const unsigned here = 1u << device;
-  if ((std::exchange(contexts, contexts | here) & here) == 0)
-    call.streams().delay_call(call.lock());
+  if ((contexts & here) == 0) call.streams().delay_call(call.lock());
+  contexts |= here;
   current_device() = device;
   return cudaSuccess;
 }

@@ -56,8 +56,8 @@ struct Registered {
   /// Loads it at the first use on each device.
   Kernel& kernel(Call& call) {
     const unsigned here = 1u << current_device();
-    if ((std::exchange(loaded, loaded | here) & here) == 0)
-      call.streams().delay_call(call.lock(), plain_name(name).c_str());
+    if ((loaded & here) == 0) call.streams().delay_call(call.lock(), plain_name(name).c_str());
+    loaded |= here;
     if (!found) {
       found = &module->kernel(name);
       found->registers = registers_of(name);
