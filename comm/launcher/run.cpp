@@ -115,6 +115,8 @@ class Run {
       return {report_failure(*failure_, ranks_, err_)};
     }
     for (LocalRank& rank : ranks_) rank.show_errors();
+    if (stopped_by_ == 0 && failure_)
+      err_ << "ringlet: " << failure_->cause << "; all ranks exited with code 0" << std::endl;
     return stopped_by_ == 0 ? JobEnd() : JobEnd{128 + stopped_by_, stopped_by_};
   }
 
