@@ -97,9 +97,9 @@ struct Trial {
 
 /// The life of one rank: trains to the end, or throws the error that the fault causes. A restarted
 /// rank continues from the latest checkpoint, without a fault. Writes folder/fault_at when the
-/// fault strikes, folder/killed_at when a write kills the rank and folder/ended_R when rank R comes
-/// to the end in spite of the fault. After a restart rank 0 writes folder/restarted_at, with the
-/// names that it finds in folder/run.
+/// fault strikes, and folder/killed_at when a write kills the rank. If rank R comes to the end in
+/// spite of the fault, it writes folder/ended_R. After a restart rank 0 writes folder/restarted_at,
+/// with the names that it finds in folder/run.
 void run_rank(const Trial& trial);
 
 /// The state that every trial must reach: that of the same training without a fault.

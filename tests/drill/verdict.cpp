@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <initializer_list>
 #include <sstream>
@@ -51,6 +52,13 @@ bool contains(const std::string& text, std::initializer_list<std::string> words)
   });
 }
 
+/// The step in which a rank was, by its error; 0 before the first and after the last one.
+std::int64_t step_in(const std::string& error) {
+  constexpr std::string_view kStep = "training step ";
+  const std::size_t at = error.rfind(kStep);
+  return at == error.npos ? 0 : std::atoll(error.c_str() + at + kStep.size());
+}
+
 /// Whether a rank cannot print anything.
 bool is_mute(const Trial& trial, int rank) {
   return rank == trial.culprit && (trial.fault == Fault::killed || trial.fault == Fault::stopped ||
@@ -77,12 +85,12 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
   const std::string cause = trial.fault == Fault::disk_full ? error : error.substr(0, place);
   if (!(broken && rank == trial.culprit) && !contains(cause, {culprit})) return culprit;
   // A rank may still be at the end of the previous step when its peers have completed it, or have
-  // begun no step. Ranks whose connections broke may notice it some steps later.
+  // begun none. Ranks with broken connections may notice it later, also after the last step.
   const std::string step = str("training step ", trial.at);
-  const std::string before = trial.at == 1 ? "collective" : str("training step ", trial.at - 1);
-  const bool earlier = trial.fault != Fault::nan && !trial.saving();
-  const bool later = broken && contains(error, {"collective"});
-  if (!contains(error, {step}) && !(earlier && contains(error, {before})) && !later) return step;
+  const std::int64_t found = step_in(error);
+  const bool earlier = trial.fault != Fault::nan && !trial.saving() && found == trial.at - 1;
+  const bool later = broken && (found == 0 || found >= trial.at);
+  if (!contains(error, {step}) && !earlier && !later) return step;
   if (trial.fault == Fault::nan) return contains(error, {"the loss of"}) ? "" : "the loss of";
   // Ranks may enter the checkpoint while rank 0 dies creating its files.
   const bool late = trial.fault == Fault::killed_saving && trial.creating();
@@ -94,7 +102,7 @@ std::string missing_words(const Trial& trial, int rank, const std::string& error
     // Ranks with slices of a layer wait for each other in each product; stages do not.
     const bool same = trial.fault == Fault::other_rows || (trial.job == Job::tensor && !broken);
     const std::string micro = same ? str("micro-batch ", trial.micro_batch()) : "micro-batch";
-    return later || contains(error, {micro}) ? "" : micro;
+    return contains(error, {micro}) || (later && contains(error, {"collective"})) ? "" : micro;
   }
   return contains(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
                  contains(error, {"collective"})
