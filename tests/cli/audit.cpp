@@ -118,3 +118,14 @@ TEST_CASE("an audit refuses a folder without digests") {
                     ": no audit.jsonl; expected the --output of a run with --audit-steps");
   check_refused("audit", "RUN is required");
 }
+
+TEST_CASE("a run that goes on with another interval is refused; a path keeps its words") {
+  const TemporaryFolder folder;
+  const auto output = folder / "save_steps=1";
+  REQUIRE_EQ(run(only_steps(output, 2, "--audit-steps 2 --save-steps 2")).code, 0);
+  const Outcome outcome = run(only_steps(output, 2, "--audit-steps 3 --save-steps 2 --resume"));
+  CHECK_EQ(outcome.code, 2);
+  CHECK_MESSAGE(contains(outcome.err, str("--audit-steps 3: ", (output / "audit.jsonl").string(),
+                                          " began with interval 2, or with other arguments")),
+                outcome.err);
+}

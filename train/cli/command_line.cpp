@@ -247,13 +247,18 @@ std::string with_options(const Command& command, const std::string& text) {
     return at < text.size() &&
            (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
   };
+  const auto is_of_path = [](char c) {
+    return std::string_view("/=-.'\"").find(c) != std::string_view::npos;
+  };
   std::string named;
   for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
     end = at + 1;
     while (in_name(at) && in_name(end)) ++end;
     const std::string word = text.substr(at, end - at);
     const auto field = std::ranges::find(command.options, word, &Option::setting);
-    const bool is_field = word.find('_') != word.npos && field != command.options.end();
+    const bool in_path =
+        (at > 0 && is_of_path(text[at - 1])) || (end < text.size() && is_of_path(text[end]));
+    const bool is_field = !in_path && word.find('_') != word.npos && field != command.options.end();
     named += is_field ? field->name() : word;
   }
   return named;
