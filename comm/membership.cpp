@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The same as a rank has with an absent store.
+// How long a rank waits for a peer, or for a store (tcp_protocol.cpp), without a word.
 constexpr std::chrono::seconds kPatience{5};
 // Ranks that wait for each other reach their timeouts within this time.
 constexpr std::chrono::milliseconds kTimeoutSpread{500};
@@ -98,7 +98,8 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
              size == 2 ? chain_from(name_of(1 - rank)) : "");
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
       if (Clock::now() >= start + kPatience && !std::exchange(noted, true))
-        note("waiting", str("[group] ", id, ": rank ", me(), " waits for ", meaning));
+        note("waiting for " + meaning,
+             str("[group] ", id, ": rank ", me(), " waits for ", meaning));
     }
   }
 }

@@ -138,7 +138,7 @@ if [[ $device == cuda* ]]; then
   peers=${peers:-yes}
 fi
 devices=$(value_of --devices "$devices")
-[[ $devices =~ ^[1-9][0-9]{0,3}$ ]] || fail "--devices: expected a whole number from 1 to 1024, found '$devices'"
+[[ $devices =~ ^[1-9][0-9]{0,3}$ ]] && [ "$devices" -le 1024 ] || fail "--devices: expected a whole number from 1 to 1024, found '$devices'"
 report=$(value_of --json '') timeline=$(value_of --timeline '')
 check_folder --report "$page"
 check_folder --json "$report"

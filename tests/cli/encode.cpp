@@ -66,7 +66,10 @@ TEST_CASE("an encoding that is interrupted or killed leaves nothing") {
   const TemporaryFolder inputs, folder;
   const std::string texts = (inputs / "texts.txt").string();
   std::string lines;
-  for (int i = 0; i < 200'000; ++i) lines += str(i, " dogs\n");
+  for (int i = 0; i < 200'000; ++i) {  // different ones, in digits that the vocabulary has
+    for (int digits = i, n = 0; n < 9; ++n, digits /= 4) lines += str(digits % 4, ' ');
+    lines += '\n';
+  }
   ringlet::write_file(texts, lines);
   for (const char* name : {"e.npy", "e.jsonl"})
     for (const int number : {SIGINT, SIGTERM, SIGKILL}) {

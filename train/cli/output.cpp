@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 /// Files that other ranks try to write, and the lock.
 constexpr std::string_view kOwnPrefix = ".ringlet-";
 
-/// Makes a file and removes it: permissions alone say little to root or on a read-only disk.
+/// Makes a file that does not stay: permissions alone say little to root or on a read-only disk.
 void try_file(std::string_view option, const fs::path& folder, const fs::path& wanted) {
   // Without a name where the file system has such files: a signal leaves nothing.
   if (const int fd = ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600); fd >= 0) {

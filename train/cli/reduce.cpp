@@ -87,7 +87,7 @@ void reduce(const ReduceOptions& options, const comm::Group& world) {
   if (first) print_reports({report});
   const train::PrincipalComponents found = fit(options, model, texts, world);
   if (!first) return;
-  const InterruptGuard signals;  // they would leave parts of the folder
+  const InterruptGuard signals;  // one would leave a part of the folder
   train::reduced_encoder(model, found, options.whiten).save(options.output);
   print_summary(options, texts.size(), model.dimension(), found.kept());
 }

@@ -238,7 +238,7 @@ void save_trained(const KeptTraining& training, const comm::Group& group,
   const Losses& losses = training.losses;
   const fs::path& output = arguments.output_dir;
   const bool first = group.rank() == 0;
-  const InterruptGuard signals;  // they would leave parts of the folder
+  const InterruptGuard signals;  // one would leave a part of the folder
   if (first)                     // of a run that was killed here
     remove_unfinished(
         output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
