@@ -212,7 +212,7 @@ void AtomicFile::sync() {
   if (!named_ && ::linkat(AT_FDCWD, str("/proc/self/fd/", fd_).c_str(), AT_FDCWD,
                           temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
     fail_errno("cannot write", errno);
-  named_ = synced_ = true;
+  synced_ = named_ = true;
 }
 
 void AtomicFile::commit() {

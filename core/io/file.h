@@ -69,7 +69,7 @@ class AtomicFile {
   std::string buffer_;
   std::size_t nbytes_ = 0;
   int fd_ = -1;
-  bool named_ = false, synced_ = false;
+  bool synced_ = false, named_ = false;
 };
 
 /// The whole text of a file.
