@@ -76,23 +76,29 @@ const Found& found_devices() {
 int device_count() { return found_devices().count; }
 const std::string& why_no_device() { return found_devices().why_none; }
 
+namespace {
+
+std::atomic<bool>& has_context(Device device) {
+  static std::array<std::atomic<bool>, kMostDevices> made{};
+  return made[static_cast<std::size_t>(device.index)];
+}
+
+}  // namespace
+
 void set_current(Device device) {
-  static std::array<std::atomic<bool>, kMostDevices> has_context{};
-  std::atomic<bool>& made = has_context[static_cast<std::size_t>(device.index)];
   std::optional<LaunchGate::Call> call;
-  if (!made) call.emplace();
+  if (!has_context(device)) call.emplace();
   RINGLET_CUDA(cudaSetDevice(device.index));
-  made = true;
+  has_context(device) = true;
 }
 
 DeviceGuard::DeviceGuard(Device device) {
   RINGLET_CUDA(cudaGetDevice(&before_));
   changed_ = before_ != device.index;
-  if (!changed_) return;
-  set_current(device);
+  if (changed_ || !has_context(device)) set_current(device);
   // For a thread that has chosen none CUDA reports device 0. Restoring 0 would create a context on
   // it in every process.
-  if (!std::exchange(has_chosen, true)) changed_ = false;
+  if (changed_ && !std::exchange(has_chosen, true)) changed_ = false;
 }
 DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);
@@ -101,8 +107,8 @@ DeviceGuard::~DeviceGuard() {
 // Groups use streams of high priority for collectives. Their few blocks would otherwise queue after
 // those of products that fill the device, while other ranks wait.
 Stream::Stream(Device device, StreamPriority priority) : device_(device), priority_(priority) {
-  const LaunchGate::Call call;
   const DeviceGuard guard(device);
+  const LaunchGate::Call call;
   const Priorities numbers;
   const int number = priority == StreamPriority::high ? numbers.high : numbers.low;
   cudaStream_t stream = nullptr;
@@ -111,8 +117,8 @@ Stream::Stream(Device device, StreamPriority priority) : device_(device), priori
 }
 
 Event::Event(Device device, bool timed) : device_(device), event_(nullptr, {device}) {
-  const LaunchGate::Call call;
   const DeviceGuard guard(device);
+  const LaunchGate::Call call;
   cudaEvent_t event = nullptr;
   RINGLET_CUDA(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));
   event_.reset(event);
@@ -155,8 +161,8 @@ float Event::milliseconds_since(const Event& start) const {
 }
 
 std::byte* allocate_pinned(Device device, std::size_t nbytes) {
-  const LaunchGate::Call call;
   const DeviceGuard guard(device);
+  const LaunchGate::Call call;
   void* data = nullptr;
   const cudaError_t status = cudaHostAlloc(&data, nbytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
@@ -259,8 +265,8 @@ bool enable(Device to, Device from) {
   int can = 0;
   RINGLET_CUDA(cudaDeviceCanAccessPeer(&can, to.index, from.index));
   if (!can) return false;
-  const LaunchGate::Call call;
   const DeviceGuard guard(to);
+  const LaunchGate::Call call;
   const cudaError_t status = cudaDeviceEnablePeerAccess(from.index, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
     static_cast<void>(cudaGetLastError());  // another library has enabled it

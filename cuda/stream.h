@@ -22,11 +22,10 @@ int device_count();
 /// CUDA's message if device_count() is 0; else empty.
 const std::string& why_no_device();
 
-/// Makes it CUDA's current one for this thread. The first time makes its context, behind the launch
-/// gate.
+/// Makes `device` CUDA's current one for this thread; the first time its context, too, behind the
+/// launch gate.
 void set_current(Device device);
-/// The same for a scope. The first one other than 0 in a thread stays
-/// current.
+/// The same for a scope. The first one other than 0 in a thread stays current.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);

@@ -34,6 +34,7 @@ KINDS = {
     "launch gate": (("cuda/*.cpp",), [
         (r"const LaunchGate::Call \w+;", ";"),
         (r"loads\.emplace\(\);", "loads.reset();"),
+        (r"call\.emplace\(\);", "call.reset();"),
     ]),
     "event wait": (("autograd/*.cpp", "cuda/*.cpp", "comm/*.cpp", "comm/*/*.cpp", "comm/*/*.h"), [
         (r"(?<=[ :])(?:SideBranch::)?join_current\(\);", ";"),
