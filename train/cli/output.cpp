@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,18 +27,13 @@ constexpr std::string_view kOwnPrefix = ".ringlet-";
 
 /// Makes a file that does not stay: permissions alone say little to root or on a read-only disk.
 void try_file(std::string_view option, const fs::path& folder, const fs::path& wanted) {
-  // Without a name where the file system has such files: a signal leaves nothing.
-  if (const int fd = ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600); fd >= 0) {
-    ::close(fd);
-    return;
-  }
-  std::string name = (folder / str(kOwnPrefix, "XXXXXX")).string();
-  const int fd = ::mkstemp(name.data());
-  if (fd < 0)
+  const fs::path probe = folder / str(kOwnPrefix, "probe");
+  try {
+    const AtomicFile file(probe);
+  } catch (const InputError& error) {
     fail_input(option, ' ', wanted.string(),
-               ": cannot write: ", std::generic_category().message(errno));
-  ::close(fd);
-  ::unlink(name.c_str());
+               std::string_view(error.what()).substr(probe.string().size()));
+  }
 }
 
 /// A path that is too long or not accessible may be a folder.
