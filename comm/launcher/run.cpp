@@ -108,14 +108,14 @@ class Run {
       if (forming_) form();
       hurry();
     }
+    const bool alarmed = stopped_by_ == 0 && failure_;
     // A connection may break, and raise the alarm, when all ranks have what they need.
-    const bool all_done = done_.size() == ranks_.size();
-    if (stopped_by_ == 0 && failure_ && !all_done) {
+    if (alarmed && done_.size() < ranks_.size()) {
       failure_->done = done_;
       return {report_failure(*failure_, ranks_, err_)};
     }
     for (LocalRank& rank : ranks_) rank.show_errors();
-    if (stopped_by_ == 0 && failure_)
+    if (alarmed)
       err_ << "ringlet: " << failure_->cause << "; all ranks exited with code 0" << std::endl;
     return stopped_by_ == 0 ? JobEnd() : JobEnd{128 + stopped_by_, stopped_by_};
   }

@@ -2,7 +2,7 @@
 // environment names, meets the other ranks there, then acts by its arguments.
 //
 //   meet                    prints its rank and ends
-//   alarm                   when all ranks have met, raises the alarm, and ends 0.5 s later
+//   alarm                   when all ranks have met, raises the alarm, and ends 0.1 s later
 //   exit RANK CODE          that rank ends with CODE, its peers wait for it
 //   throw RANK              that rank ends by an exception
 //   kill RANK [ATTEMPTS]    that rank kills itself (in the first ATTEMPTS attempts only)
@@ -58,7 +58,7 @@ void act(const std::vector<std::string>& arguments, const Environment& here, Tcp
     store.add("ranks that met", 1);
     while (store.add("ranks that met", 0) < here.world_size) std::this_thread::yield();
     store.raise("its connection is broken");
-    return std::this_thread::sleep_for(500ms);
+    return std::this_thread::sleep_for(100ms);
   }
   const bool me = arguments.size() > 1 && std::stoi(arguments[1]) == here.rank;
   if (what == "exit" && me) {
